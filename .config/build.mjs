@@ -1,0 +1,120 @@
+// Builds dist/: cli.mjs and its chunks, runner.mjs and prepare.mjs (one file each: they are bind-mounted alone into a sandbox), migrations/.
+//   --watch    builds again on every change
+//   --partial  while developing: an entry that does not exist yet is skipped with a warning
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { basename, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { build, context } from 'esbuild'
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'dist')
+const { watch, partial } = parseArgs({ options: { watch: { type: 'boolean', default: false }, partial: { type: 'boolean', default: false } } }).values
+
+const common = {
+  absWorkingDir: root,
+  outdir: dist,
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  format: 'esm',
+  outExtension: { '.js': '.mjs' },
+  chunkNames: '[name]-[hash]',
+  // CommonJS packages that are bundled call require() for Node's own modules.
+  banner: { js: "import { createRequire as __createRequire } from 'node:module'\nconst require = __createRequire(import.meta.url)" },
+  legalComments: 'none',
+  logLevel: 'warning',
+  metafile: true,
+  write: false,
+}
+
+// Packages that load files of their own at run time (native addons, worker scripts) or patch Node's `fs` stay outside.
+const external = ['better-sqlite3', 'koffi', 'pino', 'proper-lockfile']
+
+const programs = [
+  { name: 'runner', entry: 'src/runner/main.ts', options: {}, alone: true },
+  { name: 'prepare', entry: 'src/workspace/helper.ts', options: {}, alone: true },
+  { name: 'cli', entry: 'src/cli/main.ts', options: { splitting: true, external } },
+]
+
+// Folders that are read at run time, found beside the chunk as they are beside the source.
+const assets = [{ from: 'src/store/migrations', to: 'migrations' }]
+
+function missing(path) {
+  if (!partial && !watch) throw new Error(`${path} does not exist`)
+  console.error(`build: WARNING: ${path} does not exist: skipped`)
+}
+
+function assertAlone(name, metafile) {
+  const outputs = Object.values(metafile.outputs)
+  const foreign = outputs.flatMap((output) => output.imports).filter((entry) => !isBuiltin(entry.path))
+  if (outputs.length !== 1 || foreign.length > 0) {
+    throw new Error(`${name}.mjs must be one file that needs Node alone, but imports ${foreign.map((entry) => entry.path).join(', ')}`)
+  }
+}
+
+/** Files whose content is the same are left alone, so that a host that runs from dist/ keeps what it may still load. */
+async function writeChanged(file) {
+  const before = await readFile(file.path).catch(() => null)
+  if (before === null || !before.equals(file.contents)) await writeFile(file.path, file.contents)
+}
+
+async function writeProgram({ name, alone }, result) {
+  if (alone) assertAlone(name, result.metafile)
+  await mkdir(dist, { recursive: true })
+  await Promise.all(result.outputFiles.map(writeChanged))
+  return result.outputFiles.map((file) => basename(file.path))
+}
+
+async function copyAssets() {
+  for (const { from, to } of assets) {
+    if (existsSync(join(root, from))) {
+      await rm(join(dist, to), { recursive: true, force: true })
+      await cp(join(root, from), join(dist, to), { recursive: true })
+    } else missing(from)
+  }
+}
+
+async function removeStale(written) {
+  const kept = new Set([...written, ...assets.map((asset) => asset.to)])
+  for (const name of await readdir(dist)) if (!kept.has(name)) await rm(join(dist, name), { recursive: true })
+}
+
+async function buildOnce(present) {
+  const written = []
+  await copyAssets()
+  for (const program of present) {
+    const result = await build({ ...common, ...program.options, entryPoints: { [program.name]: program.entry } })
+    written.push(...(await writeProgram(program, result)))
+  }
+  await removeStale(written)
+}
+
+async function watchAll(present) {
+  for (const program of present) {
+    const writer = {
+      name: 'write',
+      setup(api) {
+        api.onEnd(async (result) => {
+          if (result.errors.length > 0) return
+          await writeProgram(program, result)
+          await copyAssets()
+          console.error(`build: ${program.name} at ${new Date().toLocaleTimeString()}`)
+        })
+      },
+    }
+    const running = await context({ ...common, ...program.options, entryPoints: { [program.name]: program.entry }, plugins: [writer] })
+    await running.watch()
+  }
+}
+
+const present = programs.filter((program) => existsSync(join(root, program.entry)) || missing(program.entry))
+await mkdir(dist, { recursive: true })
+try {
+  await (watch ? watchAll(present) : buildOnce(present))
+} catch (error) {
+  // esbuild has printed its own errors, with their places.
+  if (!Array.isArray(error.errors)) throw error
+  process.exitCode = 1
+}
