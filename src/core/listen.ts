@@ -1,0 +1,78 @@
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { AppError } from './errors.ts'
+import { assertSocketPath } from './paths.ts'
+
+export interface Listener extends AsyncDisposable {
+  readonly path: string
+  /** Open connections now. */
+  readonly connections: () => number
+  /** Are the file and its mode still what we made? */
+  readonly intact: () => boolean
+}
+
+interface ListenDeps {
+  readonly onConnection: (socket: Socket) => void
+  /** More are closed at once: a peer may not use up the host's descriptors. */
+  readonly maxConnections: number
+}
+
+const answers = (path: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+
+/** Removes a socket that nobody listens on. Call only under the lock that covers it. */
+async function removeStale(path: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found === undefined) return
+  if (!found.isSocket()) throw new AppError('data-root-unsafe', `${path} is there and is no socket`, { hint: `move it aside: mv ${path} ${path}.aside` })
+  if (await answers(path)) throw new AppError('host-running', `somebody listens on ${path}`)
+  unlinkSync(path)
+}
+
+/**
+ * Listens on a Unix socket, mode 0600, that is ours alone; closing unlinks it and drops every connection at once.
+ * Throws `socket-path-too-long`, `host-running`, `data-root-unsafe`. unix(7)
+ */
+export async function listenUnix(deps: ListenDeps, path: string): Promise<Listener> {
+  assertSocketPath(path)
+  await removeStale(path)
+  const open = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    if (open.size >= deps.maxConnections) return void socket.destroy()
+    open.add(socket)
+    socket.on('close', () => open.delete(socket))
+    socket.on('error', () => socket.destroy())
+    deps.onConnection(socket)
+  })
+  const umask = process.umask(0o177)
+  try {
+    server.listen(path) // binds before it returns
+  } finally {
+    process.umask(umask)
+  }
+  await once(server, 'listening')
+  chmodSync(path, 0o600)
+  const made = lstatSync(path)
+  let closing: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    for (const socket of open) socket.destroy()
+    await closed
+  }
+  return {
+    path,
+    connections: () => open.size,
+    intact: () => {
+      const now = lstatSync(path, { throwIfNoEntry: false })
+      return now !== undefined && now.ino === made.ino && (now.mode & 0o777) === 0o600
+    },
+    [Symbol.asyncDispose]: () => (closing ??= close()),
+  }
+}

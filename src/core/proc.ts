@@ -1,0 +1,93 @@
+import { fstatSync, readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** A process that cannot be mistaken for a later one with the same pid: `start` is field 22 of /proc/PID/stat, in clock ticks since boot. */
+export interface ProcessId {
+  readonly pid: number
+  readonly start: string
+}
+
+interface Stat {
+  readonly state: string
+  readonly parent: number
+  readonly start: string
+}
+
+function read(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return null
+  }
+}
+
+/** proc(5): the name in parentheses may hold anything, blanks and parentheses too, so fields are counted from the last one. */
+function statOf(pid: number): Stat | null {
+  const text = read(`/proc/${String(pid)}/stat`)
+  const [state, parent, ...rest] = text?.slice(text.lastIndexOf(')') + 2).split(' ') ?? []
+  const start = rest[17]
+  return state === undefined || start === undefined ? null : { state, parent: Number(parent), start }
+}
+
+/** Differs after each boot; start times count from there. */
+export const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+
+export const startTimeOf = (pid: number): string | null => statOf(pid)?.start ?? null
+
+/** Does this very process still run? A zombie does not: it holds no lock, no file and no mount. */
+export function isAlive({ pid, start }: ProcessId): boolean {
+  const stat = statOf(pid)
+  return stat !== null && stat.start === start && stat.state !== 'Z' && stat.state !== 'X'
+}
+
+const pids = (): number[] => readdirSync('/proc').map(Number).filter(Number.isInteger)
+
+/** Children of all threads, oldest first. A kernel without CONFIG_PROC_CHILDREN is asked the long way. */
+export function childrenOf(pid: number): number[] {
+  const listed = read(`/proc/${String(pid)}/task/${String(pid)}/children`)
+  if (listed === null) return pids().filter((child) => statOf(child)?.parent === pid)
+  return listed.split(' ').filter(Boolean).map(Number)
+}
+
+/** The fields of /proc/PID/status; empty when there is no such process. */
+export function statusOf(pid: number): Record<string, string> {
+  const fields: Record<string, string> = {}
+  for (const line of (read(`/proc/${String(pid)}/status`) ?? '').split('\n')) {
+    const colon = line.indexOf(':')
+    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1).trim()
+  }
+  return fields
+}
+
+/** The parent, its parent, … up to pid 1; empty when the process is gone. */
+export function ancestorsOf(pid: number): number[] {
+  const ancestors: number[] = []
+  for (let parent = statOf(pid)?.parent ?? 0; parent > 0; parent = statOf(parent)?.parent ?? 0) ancestors.push(parent)
+  return ancestors
+}
+
+function isOpen(fd: number): boolean {
+  try {
+    fstatSync(fd)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** This process's open descriptors, without the one that the look itself needs. */
+export const openFds = (): number[] =>
+  readdirSync('/proc/self/fd')
+    .map(Number)
+    .filter(isOpen)
+    .sort((a, b) => a - b)
+
+/** Waits until this very process is gone; false when it is still there at the deadline or when `signal` aborts. Looks every millisecond, then ever more seldom. */
+export async function waitGone(target: ProcessId, { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<boolean> {
+  const end = performance.now() + timeoutMs
+  for (let pauseMs = 1; isAlive(target); pauseMs = Math.min(pauseMs * 1.2, 50)) {
+    if (signal?.aborted === true || performance.now() >= end) return false
+    await sleep(pauseMs)
+  }
+  return true
+}

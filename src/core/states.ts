@@ -1,0 +1,24 @@
+/** From which state to which: a table `as const satisfies Transitions<S>`, so that a forgotten state fails to compile. */
+export type Transitions<State extends string> = Readonly<Record<State, readonly State[]>>
+
+export const RUN_STATES = ['starting', 'running', 'stopping', 'ended'] as const
+export type RunState = (typeof RUN_STATES)[number]
+
+export const RUN_TRANSITIONS = {
+  starting: ['running', 'ended'],
+  running: ['stopping', 'ended'],
+  stopping: ['ended'],
+  ended: [],
+} as const satisfies Transitions<RunState>
+
+export const MESSAGE_STATES = ['accepted', 'delivered', 'acknowledged', 'answered', 'dead'] as const
+export type MessageState = (typeof MESSAGE_STATES)[number]
+
+/** `delivered → accepted`: received and not acknowledged before its connection closed, so it is given again. */
+export const MESSAGE_TRANSITIONS = {
+  accepted: ['delivered', 'acknowledged', 'answered', 'dead'],
+  delivered: ['accepted', 'acknowledged', 'answered', 'dead'],
+  acknowledged: ['answered'],
+  answered: [],
+  dead: [],
+} as const satisfies Transitions<MessageState>
