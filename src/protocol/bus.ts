@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { BODY_BYTES, bytesAtMost, capabilitySchema, MESSAGE_CLASSES, oidSchema } from './common.ts'
+
+const PRINTABLE_LINE = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u
+const SUBJECT_CHARACTERS = 200
+const NAME_CHARACTERS = 128
+const WAIT_MS = 60_000
+
+const nameSchema = z.string().max(NAME_CHARACTERS)
+const messageIdSchema = z.string().min(1).max(NAME_CHARACTERS)
+const subjectSchema = z
+  .string()
+  .max(SUBJECT_CHARACTERS)
+  .refine((text) => PRINTABLE_LINE.test(text), 'a subject is one line of printable characters')
+const bodySchema = bytesAtMost(BODY_BYTES)
+const waitMsSchema = z.int().min(0).max(WAIT_MS)
+const pageSchema = { after: z.int().nonnegative().optional(), limit: z.int().min(1).max(1000).optional() }
+
+export const helloSchema = z.strictObject({ cap: capabilitySchema, protocol: z.int() })
+
+export const messageSendSchema = z.strictObject({
+  to: nameSchema,
+  class: z.enum(MESSAGE_CLASSES),
+  body: bodySchema,
+  in_reply_to: messageIdSchema.optional(),
+  subject: subjectSchema.optional(),
+  deadline: z.iso.datetime({ offset: true }).optional(),
+  failed: z.boolean().optional(),
+})
+export type MessageSend = z.infer<typeof messageSendSchema>
+
+export const taskCreateSchema = z.strictObject({
+  id: nameSchema.optional(),
+  title: subjectSchema.refine((text) => text.trim().length > 0, 'a title is not empty'),
+  body: bodySchema.default(''),
+  project: nameSchema.optional(),
+  assignee: nameSchema.optional(),
+})
+export type TaskCreate = z.infer<typeof taskCreateSchema>
+
+export const transcriptEntrySchema = z.looseObject({ event: z.string().max(64) })
+
+/** Every method of the bus socket with the schema of its parameters. `hello` is the first frame and stands apart. */
+export const BUS_METHODS = {
+  'role.claim': z.strictObject({}),
+  'role.release': z.strictObject({}),
+  agents: z.strictObject({}),
+  'message.send': messageSendSchema,
+  'message.receive': z.strictObject({ waitMs: waitMsSchema.optional(), max: z.int().min(1).max(100).optional() }),
+  'message.ack': z.strictObject({ ids: z.array(messageIdSchema).max(200) }),
+  'message.owed': z.strictObject({}),
+  'session.stop': z.strictObject({ instance: nameSchema }),
+  'session.wait': z.strictObject({ waitMs: waitMsSchema.optional() }),
+  'task.create': taskCreateSchema,
+  'task.list': z.strictObject({ state: z.enum(['open', 'closed']).optional() }),
+  'task.show': z.strictObject({ task: nameSchema }),
+  'task.assign': z.strictObject({ task: nameSchema, instance: nameSchema }),
+  'task.close': z.strictObject({ task: nameSchema, reason: bytesAtMost(2048).optional() }),
+  'review.request': z.strictObject({ task: nameSchema }),
+  'review.list': z.strictObject({ task: nameSchema.optional(), state: z.enum(['open', 'approved', 'rejected', 'stale']).optional() }),
+  'review.verdict': z.strictObject({ request: nameSchema, commit: oidSchema, verdict: z.enum(['approve', 'reject']), note: bytesAtMost(8192).default('') }),
+  trail: z.strictObject({ subject: nameSchema.optional(), kind: z.string().max(64).optional(), ...pageSchema }),
+  'event.record': z.strictObject({ kind: z.string().max(64), subject: nameSchema.optional(), body: z.record(z.string(), z.unknown()).default({}) }),
+  'transcript.append': z.strictObject({ entries: z.array(transcriptEntrySchema).max(200) }),
+} as const
+export type BusMethod = keyof typeof BUS_METHODS
+export type BusParams<M extends BusMethod> = z.infer<(typeof BUS_METHODS)[M]>
+
+/** The answer of `session.wait`: the host's word to a runner; `{}` when the wait ended without one. */
+export interface SessionWord {
+  readonly end?: 'turn-timeout' | 'idle-timeout' | 'run-timeout'
+  readonly pause?: boolean
+}

@@ -1,0 +1,124 @@
+import { z } from 'zod'
+import { ID_PATTERN, isId, isRunId, RUN_ID_PATTERN } from '../core/ids.ts'
+import type { ErrorCode } from '../core/codes.ts'
+
+export const PROTOCOL_VERSION = 1
+
+/** A capability as it stands in a request: any string; which one is live is the host's to say, in constant time. */
+export const capabilitySchema = z.string().max(4096)
+export const instanceSchema = z.string().max(128)
+export const idSchema = z.string().refine(isId, `an id matches ${ID_PATTERN.source}, at most 32 characters`)
+export const runIdSchema = z.string().refine(isRunId, `a run id matches ${RUN_ID_PATTERN.source}`)
+export const oidSchema = z.string().regex(/^[0-9a-f]{40}$/, 'an object id is 40 lower-case hex digits')
+
+const byteLength = (text: string): number => Buffer.byteLength(text, 'utf8')
+export const bytesAtMost = (limit: number): z.ZodType<string> => z.string().refine((text) => byteLength(text) <= limit, `at most ${String(limit)} bytes`)
+
+export const REQUEST_BYTES = 2048
+export const BODY_BYTES = 64 * 1024
+export const PAGE_BYTES = 256 * 1024
+export const IN_FLIGHT = 64
+
+export const requestIdSchema = z.union([z.string().max(200), z.number()])
+export type RequestId = z.infer<typeof requestIdSchema>
+
+/** A request on the bus and control sockets, before its method's own schema. */
+export const callSchema = z.strictObject({ id: requestIdSchema, method: z.string().max(64), params: z.record(z.string(), z.unknown()).default({}) })
+export type Call = z.infer<typeof callSchema>
+
+export type Reply =
+  | { readonly id: RequestId; readonly ok: true; readonly result: unknown }
+  | { readonly id: RequestId; readonly ok: false; readonly error: ErrorCode; readonly why?: string; readonly hint?: string; readonly data?: unknown }
+
+export const GRANTS = [
+  'role.launch',
+  'task.create',
+  'task.assign',
+  'task.close',
+  'task.read',
+  'trail.read',
+  'git.push.working',
+  'review.request',
+  'review.verdict',
+] as const
+export type Grant = (typeof GRANTS)[number]
+
+export const MESSAGE_CLASSES = ['REQUEST', 'RESULT', 'NOTE'] as const
+export type MessageClass = (typeof MESSAGE_CLASSES)[number]
+
+/** Who acts. A session's identity is derived from its capability, never from what it says. */
+export type Principal = { readonly kind: 'founder'; readonly name: string } | { readonly kind: 'host' } | SessionPrincipal
+
+export interface SessionPrincipal {
+  readonly kind: 'session'
+  readonly business: string
+  readonly role: string
+  readonly instance: string
+  readonly run: string
+  readonly grants: ReadonlySet<Grant>
+}
+
+export const TRAIL_KINDS = [
+  'host.started',
+  'host.stopped',
+  'session.started',
+  'session.ended',
+  'role.claimed',
+  'role.released',
+  'message.sent',
+  'message.answered',
+  'task.created',
+  'task.assigned',
+  'task.closed',
+  'action.allowed',
+  'action.denied',
+  'review.requested',
+  'review.verdict',
+  'launch.refused',
+  'config.reloaded',
+  'override',
+] as const
+export type TrailKind = (typeof TRAIL_KINDS)[number]
+
+export const LAUNCH_EVENTS = ['launch', 'refused', 'end', 'checkout-kept'] as const
+export type LaunchEvent = (typeof LAUNCH_EVENTS)[number]
+
+export const KEPT_REASONS = ['unreadable', 'hung', 'locked', 'in-progress', 'detached', 'branch', 'dirty', 'diverged', 'ahead'] as const
+export type KeptReason = (typeof KEPT_REASONS)[number]
+
+export const ENV_OUTCOMES = ['kept', 'created', 'reset', 'continued'] as const
+export type EnvOutcome = (typeof ENV_OUTCOMES)[number]
+
+export const END_REASONS = [
+  'stopped',
+  'killed',
+  'failed',
+  'founder-credentials',
+  'role-held',
+  'bundle-invalid',
+  'broker-unreachable',
+  'harness-missing',
+  'harness-failed',
+  'turn-timeout',
+  'idle-timeout',
+  'run-timeout',
+  'host-lost',
+  'sandbox-failed',
+  'out-of-memory',
+  'disk-limit',
+] as const
+export type EndReason = (typeof END_REASONS)[number]
+
+/** The runner's exit codes and the end reason that each means; any other code is `failed`. */
+export const RUNNER_EXIT = {
+  stopped: 0,
+  'founder-credentials': 20,
+  'role-held': 21,
+  'bundle-invalid': 22,
+  'broker-unreachable': 23,
+  'harness-missing': 24,
+  'harness-failed': 25,
+  'turn-timeout': 26,
+  'idle-timeout': 27,
+  'run-timeout': 28,
+} as const satisfies Partial<Record<EndReason, number>>

@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import { capabilitySchema, oidSchema } from './common.ts'
+import type { ErrorCode } from '../core/codes.ts'
+
+const nameSchema = z.string().max(128)
+
+export const pushHeaderSchema = z.strictObject({
+  cap: capabilitySchema,
+  op: z.literal('push'),
+  project: nameSchema,
+  task: nameSchema,
+  commit: oidSchema,
+  size: z.int().nonnegative(),
+})
+export const fetchHeaderSchema = z.strictObject({
+  cap: capabilitySchema,
+  op: z.literal('fetch'),
+  project: nameSchema,
+  task: nameSchema.optional(),
+  have: z.array(oidSchema).max(64),
+})
+export const gitHeaderSchema = z.discriminatedUnion('op', [pushHeaderSchema, fetchHeaderSchema])
+export type GitHeader = z.infer<typeof gitHeaderSchema>
+export type PushHeader = z.infer<typeof pushHeaderSchema>
+export type FetchHeader = z.infer<typeof fetchHeaderSchema>
+
+export type PushReply = { readonly ok: true; readonly push: string; readonly ref: string; readonly commit: string } | GitRefusal
+export type FetchReply = { readonly ok: true; readonly size: number; readonly tips: Readonly<Record<string, string>> } | GitRefusal
+export interface GitRefusal {
+  readonly ok: false
+  readonly error: ErrorCode
+  readonly why?: string
+}
