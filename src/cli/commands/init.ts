@@ -1,0 +1,67 @@
+import { userInfo } from 'node:os'
+import { resolve } from 'node:path'
+import type { InitResult } from '../../config/init.ts'
+import { type Template, TEMPLATES } from '../../config/templates.ts'
+import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
+import { oneOf, toUsage } from '../parse.ts'
+import { toCell } from '../render.ts'
+
+const isTemplate = (text: string): text is Template => TEMPLATES.some((template) => template === text)
+
+/** A user without an entry in the password file has no name. */
+function userName(env: NodeJS.ProcessEnv): string {
+  try {
+    return userInfo().username
+  } catch {
+    return env.USER ?? ''
+  }
+}
+
+async function run(context: CliContext, input: Input): Promise<Result> {
+  const { env, home, cwd, options, out } = context
+  const [{ writeTemplate }, { resolveConfigDir }, { isOnPath }] = await Promise.all([
+    import('../../config/init.ts'),
+    import('../../config/paths.ts'),
+    import('../../config/programs.ts'),
+  ])
+  const template = input.text('template') ?? 'solo'
+  if (!isTemplate(template)) throw toUsage(`there is no template ${template}`)
+  const result = await writeTemplate(
+    { hasProgram: (program) => isOnPath(program, env.PATH) },
+    {
+      configDir: resolveConfigDir(env, home),
+      home,
+      env,
+      dataRoot: options.dataRoot,
+      dir: resolve(cwd, input.args[0] ?? '.'),
+      template,
+      business: input.text('business'),
+      founder: userName(env),
+    },
+  )
+  for (const note of result.notes) out.note(`note: ${note}`)
+  return { data: result, human: () => describe(result), ids: result.files }
+}
+
+function describe({ files, project, harness }: InitResult): string {
+  const lines = [
+    ...files.map((file) => `wrote ${toCell(file)}`),
+    project === null ? 'project: none' : `project: ${project.id} at ${toCell(project.root)}, branch ${toCell(project.branch)}`,
+    `harness: ${harness}`,
+    'next: mosaic config check, mosaic doctor, mosaic bus start --pm',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+export const commands: readonly CommandSpec[] = [
+  {
+    name: 'init [dir]',
+    summary: 'write a first configuration; the git repository of DIR becomes its project',
+    options: [
+      { flags: '--template <NAME>', summary: 'solo (default), team or demo', parse: oneOf(TEMPLATES) },
+      { flags: '--business <ID>', summary: 'the id of the business (default: main)' },
+    ],
+    examples: ['mosaic init ~/src/app --template team'],
+    run,
+  },
+]
