@@ -1,0 +1,36 @@
+import type { Database, RunResult } from 'better-sqlite3'
+import { type Clock, toTimestamp } from '../core/clock.ts'
+import type { Transactions } from './transactions.ts'
+
+/** What every family of tables works with. */
+export interface TableContext {
+  readonly db: Database
+  readonly tx: Transactions
+  /** Rows of the tables below `sessions` belong to one business; others of the same data root stay unseen. */
+  readonly business: string
+  /** The wall clock as a timestamp. */
+  readonly stamp: () => string
+}
+
+/** A prepared statement that changes rows. */
+export function change<Params extends unknown[]>({ db, tx }: TableContext, sql: string): (...params: Params) => RunResult {
+  const statement = db.prepare<Params>(sql)
+  return (...params) => {
+    tx.touch()
+    return statement.run(...params)
+  }
+}
+
+/** Timestamps come in bursts of one millisecond, and each costs a formatting. */
+export function createStamp(clock: Clock): () => string {
+  let lastMs = Number.NaN
+  let text = ''
+  return () => {
+    const nowMs = clock.now()
+    if (nowMs !== lastMs) {
+      lastMs = nowMs
+      text = toTimestamp(nowMs)
+    }
+    return text
+  }
+}

@@ -1,0 +1,67 @@
+import type { LaunchEvent } from '../protocol/common.ts'
+import type { LogRow } from '../protocol/rows.ts'
+import { change, type TableContext } from './database.ts'
+
+export interface LaunchLogEntry {
+  readonly event: LaunchEvent
+  readonly run: string | null
+  readonly instance: string
+  /** The fields of this event beside run and instance; `code` can be filtered by. */
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+export interface LaunchLogFilter {
+  readonly event?: LaunchEvent | undefined
+  readonly code?: string | undefined
+  readonly run?: string | undefined
+  readonly after?: number | undefined
+  readonly limit?: number | undefined
+}
+
+export interface LaunchLogTable {
+  append(entry: LaunchLogEntry): number
+  /** Records the one end of a run; false when it has one already, whoever wrote it. */
+  appendEnd(entry: Omit<LaunchLogEntry, 'event' | 'run'> & { readonly run: string }): boolean
+  list(filter?: LaunchLogFilter): LogRow[]
+  get(seq: number): LogRow | null
+}
+
+interface Stored {
+  readonly seq: number
+  readonly at: string
+  readonly event: LaunchEvent
+  readonly run: string | null
+  readonly instance: string
+  readonly fields: string
+}
+
+const LIST_LIMIT = 1000
+
+const toRow = ({ fields, ...row }: Stored): LogRow => ({ ...(JSON.parse(fields) as Record<string, unknown>), ...row })
+
+const codeOf = (fields: Readonly<Record<string, unknown>>): string | null => (typeof fields.code === 'string' ? fields.code : null)
+
+export function createLaunchLog(context: TableContext): LaunchLogTable {
+  const { db, stamp } = context
+  const values = '(at, event, run, instance, code, fields) VALUES (?, ?, ?, ?, ?, ?)'
+  type Params = [string, LaunchEvent, string | null, string, string | null, string]
+  const insert = change<Params>(context, `INSERT INTO launch_log ${values}`)
+  const insertEnd = change<Params>(context, `INSERT INTO launch_log ${values} ON CONFLICT DO NOTHING`)
+  const columns = 'seq, at, event, run, instance, fields'
+  const get = db.prepare<[number], Stored>(`SELECT ${columns} FROM launch_log WHERE seq = ?`)
+  return {
+    append: ({ event, run, instance, fields }) => Number(insert(stamp(), event, run, instance, codeOf(fields), JSON.stringify(fields)).lastInsertRowid),
+    appendEnd: ({ run, instance, fields }) => insertEnd(stamp(), 'end', run, instance, codeOf(fields), JSON.stringify(fields)).changes === 1,
+    list(filter = {}) {
+      const asked = [filter.event, filter.code, filter.run] as const
+      const where = ['event = ?', 'code = ?', 'run = ?'].filter((_sql, index) => asked[index] !== undefined).map((sql) => ` AND ${sql}`)
+      const params = asked.filter((value) => value !== undefined)
+      const statement = db.prepare<unknown[], Stored>(`SELECT ${columns} FROM launch_log WHERE seq > ?${where.join('')} ORDER BY seq LIMIT ?`)
+      return statement.all(filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT).map(toRow)
+    },
+    get(seq) {
+      const row = get.get(seq)
+      return row === undefined ? null : toRow(row)
+    },
+  }
+}

@@ -1,0 +1,154 @@
+import type { MessageState } from '../core/states.ts'
+import type { MessageClass } from '../protocol/common.ts'
+import type { MessageRow } from '../protocol/rows.ts'
+import { change, type TableContext } from './database.ts'
+import { MESSAGE_COLUMNS, type StoredMessage, toMessageId, toMessageRow, toMessageSeq } from './message-rows.ts'
+
+export interface NewMessage {
+  readonly fromKind: 'founder' | 'session' | 'host'
+  readonly fromRole: string
+  readonly fromInstance: string
+  readonly fromRun: string | null
+  readonly to: string
+  readonly class: MessageClass
+  readonly subject: string | null
+  readonly body: string
+  readonly inReplyTo: string | null
+  readonly deadline: string | null
+  readonly failed: boolean
+  /** The run and connection that waited for it: then it is born `delivered`. */
+  readonly given: { readonly run: string; readonly connection: number } | null
+}
+
+export interface MessagesTable {
+  insert(message: NewMessage): MessageRow
+  get(id: string): MessageRow | null
+  /** What waits for an instance, oldest first. */
+  waiting(instance: string, limit: number): MessageRow[]
+  setDelivered(id: string, given: { readonly run: string; readonly connection: number }): void
+  setState(id: string, state: MessageState): void
+  /** Marks as acknowledged what is not yet; false when there is nothing to mark. */
+  acknowledge(id: string): boolean
+  /** REQUESTs and NOTEs of a run that the recipient has not acknowledged, counted up to `limit`. */
+  unread(to: string, fromRun: string, limit: number): number
+  /** Gives back what a connection received and did not acknowledge; the number of messages. */
+  requeueConnection(run: string, connection: number): number
+  /** What a run received and did not acknowledge, whether its connection has closed or not. */
+  givenTo(run: string): (MessageRow & { readonly deaths: number })[]
+  /** Gives a message back after its run ended. */
+  requeue(id: string, deaths: number): void
+  /** REQUESTs without a RESULT, oldest first; with an instance, those to and from it. */
+  owed(instance: string | null, limit: number): MessageRow[]
+  owedCount(): number
+  /** Senders of REQUESTs that this instance has not answered. */
+  owedBy(instance: string): string[]
+  /** The message's whole thread, oldest first: from the message that began it through all replies. */
+  thread(id: string, limit: number): MessageRow[]
+  /** The RESULT of a REQUEST. */
+  resultOf(id: string): MessageRow | null
+  /** Messages to the founder: after the given one, or without it the latest; oldest first. */
+  inbox(after: string | null, limit: number): MessageRow[]
+  /** The latest messages, oldest first. */
+  latest(limit: number): MessageRow[]
+}
+
+/** The REQUESTs that are still owed an answer. */
+const OPEN = "class = 'REQUEST' AND state <> 'answered' AND state <> 'dead'"
+
+type Changes = Pick<MessagesTable, 'insert' | 'setDelivered' | 'setState' | 'acknowledge' | 'requeueConnection' | 'requeue'>
+
+function createChanges(context: TableContext): Changes {
+  const { business, stamp } = context
+  type Insert = [string, string, string, string, string, string | null, string, MessageClass, string | null, string, number | null, string | null, number, MessageState, string | null, number | null]
+  const insert = change<Insert>(
+    context,
+    `INSERT INTO messages (business, at, from_kind, from_role, from_instance, from_run, recipient, class, subject, body, in_reply_to, deadline, failed, state, given_run, given_connection)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  const setDelivered = change<[string, number, number]>(context, "UPDATE messages SET state = 'delivered', given_run = ?, given_connection = ? WHERE seq = ? AND state = 'accepted'")
+  const setState = change<[MessageState, number]>(context, 'UPDATE messages SET state = ? WHERE seq = ?')
+  const acknowledge = change<[number]>(context, "UPDATE messages SET state = 'acknowledged' WHERE seq = ? AND state IN ('accepted', 'delivered')")
+  // the second condition on state is that of the index that serves
+  const requeueConnection = change<[string, number]>(
+    context,
+    "UPDATE messages SET state = 'accepted', given_connection = NULL WHERE given_run = ? AND given_connection = ? AND state = 'delivered' AND state IN ('accepted', 'delivered')",
+  )
+  const requeue = change<[number, number]>(context, "UPDATE messages SET state = 'accepted', given_run = NULL, given_connection = NULL, deaths = ? WHERE seq = ?")
+  const seqOf = (id: string): number => toMessageSeq(id) ?? -1
+  return {
+    insert(message) {
+      const { fromKind, fromRole, fromInstance, fromRun, to, subject, body, deadline, failed, given } = message
+      const at = stamp()
+      const state = given === null ? 'accepted' : 'delivered'
+      const reply = message.inReplyTo === null ? null : seqOf(message.inReplyTo)
+      const { lastInsertRowid } = insert(business, at, fromKind, fromRole, fromInstance, fromRun, to, message.class, subject, body, reply, deadline, failed ? 1 : 0, state, given?.run ?? null, given?.connection ?? null)
+      const sender = { from_role: fromRole, from_instance: fromInstance, from_run: fromRun }
+      return { id: toMessageId(Number(lastInsertRowid)), at, ...sender, to, class: message.class, subject, body, in_reply_to: message.inReplyTo, deadline, failed, state }
+    },
+    setDelivered: (id, { run, connection }) => void setDelivered(run, connection, seqOf(id)),
+    setState: (id, state) => void setState(state, seqOf(id)),
+    acknowledge: (id) => acknowledge(seqOf(id)).changes === 1,
+    requeueConnection: (run, connection) => requeueConnection(run, connection).changes,
+    requeue: (id, deaths) => void requeue(deaths, seqOf(id)),
+  }
+}
+
+type Questions = Pick<MessagesTable, 'get' | 'waiting' | 'givenTo' | 'owed' | 'thread' | 'resultOf' | 'inbox' | 'latest'>
+
+function createQuestions({ db, business }: TableContext): Questions {
+  const select = <Params extends unknown[]>(rest: string): ((...params: Params) => MessageRow[]) => {
+    const statement = db.prepare<Params, StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages ${rest}`)
+    return (...params) => statement.all(...params).map(toMessageRow)
+  }
+  const bySeq = select<[string, number]>('WHERE business = ? AND seq = ?')
+  const waiting = select<[string, string, number]>("WHERE business = ? AND recipient = ? AND state = 'accepted' ORDER BY seq LIMIT ?")
+  const given = db.prepare<[string], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages WHERE given_run = ? AND state IN ('accepted', 'delivered') ORDER BY seq`)
+  const owed = select<[string, number]>(`WHERE business = ? AND ${OPEN} ORDER BY seq LIMIT ?`)
+  const owedOf = select<[string, string, string, number]>(`WHERE business = ? AND ${OPEN} AND (recipient = ? OR from_instance = ?) ORDER BY seq LIMIT ?`)
+  const thread = select<[string, number, number]>(
+    `WHERE business = ? AND seq IN (
+       WITH RECURSIVE up (seq, parent) AS (
+         SELECT seq, in_reply_to FROM messages WHERE seq = ?
+         UNION ALL SELECT m.seq, m.in_reply_to FROM messages m JOIN up ON m.seq = up.parent
+       ), down (seq) AS (
+         SELECT seq FROM up WHERE parent IS NULL
+         UNION ALL SELECT m.seq FROM messages m JOIN down ON m.in_reply_to = down.seq
+       ) SELECT seq FROM down) ORDER BY seq LIMIT ?`,
+  )
+  const results = select<[string, number]>("WHERE business = ? AND in_reply_to = ? AND class = 'RESULT' LIMIT 1")
+  const inboxAfter = select<[string, number, number]>("WHERE business = ? AND recipient = 'founder' AND seq > ? ORDER BY seq LIMIT ?")
+  const inboxLatest = select<[string, number]>("WHERE business = ? AND recipient = 'founder' ORDER BY seq DESC LIMIT ?")
+  const latest = select<[string, number]>('WHERE business = ? ORDER BY seq DESC LIMIT ?')
+  const ofId = (find: (business: string, seq: number) => MessageRow[], id: string): MessageRow | null => {
+    const seq = toMessageSeq(id)
+    return seq === null ? null : (find(business, seq)[0] ?? null)
+  }
+  return {
+    get: (id) => ofId(bySeq, id),
+    waiting: (instance, limit) => waiting(business, instance, limit),
+    givenTo: (run) => given.all(run).map((row) => ({ ...toMessageRow(row), deaths: row.deaths })),
+    owed: (instance, limit) => (instance === null ? owed(business, limit) : owedOf(business, instance, instance, limit)),
+    thread: (id, limit) => thread(business, toMessageSeq(id) ?? -1, limit),
+    resultOf: (id) => ofId(results, id),
+    inbox: (after, limit) => (after === null ? inboxLatest(business, limit).reverse() : inboxAfter(business, toMessageSeq(after) ?? 0, limit)),
+    latest: (limit) => latest(business, limit).reverse(),
+  }
+}
+
+export function createMessages(context: TableContext): MessagesTable {
+  const { db, business } = context
+  const unread = db
+    .prepare<[string, string, number], number>(
+      "SELECT count(*) FROM (SELECT 1 FROM messages WHERE recipient = ? AND from_run = ? AND state IN ('accepted', 'delivered') AND from_run IS NOT NULL AND class <> 'RESULT' LIMIT ?)",
+    )
+    .pluck()
+  const owedCount = db.prepare<[string], number>(`SELECT count(*) FROM messages WHERE business = ? AND ${OPEN}`).pluck()
+  const owedBy = db.prepare<[string, string], string>(`SELECT DISTINCT from_instance FROM messages WHERE business = ? AND ${OPEN} AND recipient = ? ORDER BY from_instance`).pluck()
+  return {
+    ...createChanges(context),
+    ...createQuestions(context),
+    unread: (to, fromRun, limit) => unread.get(to, fromRun, limit) ?? 0,
+    owedCount: () => owedCount.get(business) ?? 0,
+    owedBy: (instance) => owedBy.all(business, instance),
+  }
+}

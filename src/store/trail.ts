@@ -1,0 +1,51 @@
+import type { TrailRow } from '../protocol/rows.ts'
+import { chainHash } from './chain.ts'
+import { change, type TableContext } from './database.ts'
+import { createTrailReader, TRAIL_COLUMNS, type TrailReader } from './trail-reader.ts'
+
+export interface TrailEntry {
+  readonly kind: string
+  readonly subject: string | null
+  readonly actor: TrailRow['actor']
+  /** Plain JSON data; it is hashed as JSON.stringify writes it. */
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+export interface TrailTable extends Pick<TrailReader, 'list' | 'verify'> {
+  /** Appends a record; its place in the chain is final once the transaction is. */
+  append(entry: TrailEntry): TrailRow
+  /** records is the number of the last record: they are numbered without a gap. */
+  head(): { readonly records: number; readonly head: string }
+}
+
+export function createTrail(context: TableContext): TrailTable {
+  const { db, tx, stamp } = context
+  const { last, list, verify } = createTrailReader(db)
+  type Insert = [number, string, string, string | null, string, string, string | null, string, string]
+  const insert = change<Insert>(context, `INSERT INTO trail (${TRAIL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  let head = last()
+  let pending = false
+
+  /** The head is kept in memory; a transaction that is undone takes it back. */
+  const remember = (): void => {
+    if (pending) return
+    pending = true
+    const before = head
+    tx.onCommit(() => (pending = false))
+    tx.onRollback(() => {
+      pending = false
+      head = before
+    })
+  }
+  const append = (entry: TrailEntry): TrailRow => {
+    const { kind, subject, actor } = entry
+    const body = JSON.stringify(entry.body)
+    const row = { seq: head.seq + 1, at: stamp(), kind, subject, actor_kind: actor.kind, actor_name: actor.name, actor_run: actor.run, body }
+    const hash = chainHash(head.hash, row)
+    insert(row.seq, row.at, kind, subject, actor.kind, actor.name, actor.run, body, hash)
+    remember()
+    head = { seq: row.seq, hash }
+    return { seq: row.seq, at: row.at, kind, subject, actor, body: entry.body, hash }
+  }
+  return { append, list, verify, head: () => ({ records: head.seq, head: head.hash }) }
+}
