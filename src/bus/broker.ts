@@ -1,0 +1,81 @@
+import type { Principal, SessionPrincipal } from '../protocol/common.ts'
+import { AppError } from '../core/errors.ts'
+import type { BrokerContext } from './context.ts'
+import { type Connection, createDelivery } from './delivery.ts'
+import { createEndRules, type RunEnded } from './ends.ts'
+import { createHourly } from './hourly.ts'
+import { createMessageRules, type MessageRules } from './messages.ts'
+import { createPermits, type Permits } from './permits.ts'
+import type { BrokerSession, DeliveryPolicy, RunEnd } from './ports.ts'
+import { createPushRules, type PushRules } from './pushes.ts'
+import { createRecordRules, type RecordRules } from './records.ts'
+import { createReviewRules, type OnApproved, type ReviewRules } from './reviews.ts'
+import { createRoleRules, type RoleRules } from './roles.ts'
+import { createTaskRules, type TaskRules } from './tasks.ts'
+
+/** Records that a run may make in an hour, and denials of it that are recorded in one. */
+const RECORDS_AN_HOUR = 600
+
+export interface BrokerDeps extends BrokerContext {
+  /** Default: always. */
+  readonly policy?: DeliveryPolicy
+  readonly onApproved?: OnApproved
+}
+
+/** All rules of messages, roles, tasks, reviews and records. Each act takes the principal whose right it is, never a name from a request. */
+export interface Broker {
+  readonly permits: Permits
+  readonly roles: RoleRules
+  readonly messages: MessageRules
+  readonly tasks: TaskRules
+  readonly pushes: PushRules
+  readonly reviews: ReviewRules
+  readonly records: RecordRules
+  open(principal: SessionPrincipal): Connection
+  connectionClosed(connection: Connection): Promise<void>
+  /** Up to `max` messages over this connection, at once or as soon as one is there within waitMs. */
+  receive: ReturnType<typeof createDelivery>['receive']
+  /** Asks the delivery policy again: after resume, after a turn's hour. */
+  poke(instance: string): Promise<void>
+  /** Throws unless the principal may end the live session of that instance: one that its instance launched. */
+  assertMayStop(principal: Principal, instance: string): Promise<void>
+  /** Inside the transaction of the run's end: frees the role, gives back what it had, tells whom it concerns. */
+  runEnded(session: BrokerSession, end: RunEnd): RunEnded
+}
+
+const ALWAYS: DeliveryPolicy = { mayDeliver: () => true, delivered: () => undefined }
+
+export function createBroker(deps: BrokerDeps): Broker {
+  const records = createHourly(deps.clock, RECORDS_AN_HOUR)
+  const denials = createHourly(deps.clock, RECORDS_AN_HOUR)
+  const delivery = createDelivery(deps, deps.policy ?? ALWAYS)
+  const permits = createPermits(deps, denials)
+  const messages = createMessageRules(deps, delivery)
+  const tasks = createTaskRules(deps, permits)
+
+  const assertMayStop = async (principal: Principal, instance: string): Promise<void> => {
+    const about = { action: 'session.stop', subject: null, body: { instance } }
+    await permits.demand(principal, 'role.launch', about)
+    const session = deps.store.sessions.liveOf(instance)
+    if (session === null) throw new AppError('not-running', `${JSON.stringify(instance)} does not run`)
+    const own = principal.kind !== 'session' || (session.launchedByKind === 'session' && session.launchedBy === principal.instance)
+    if (!own) await permits.deny(principal, 'role.launch', about, `${instance} was launched by somebody else`)
+    await deps.store.write(() => permits.used(principal, 'role.launch', { ...about, subject: session.run }))
+  }
+  return {
+    permits,
+    messages,
+    tasks,
+    roles: createRoleRules(deps),
+    pushes: createPushRules(deps, permits, tasks, messages),
+    reviews: createReviewRules(deps, permits, tasks, messages, deps.onApproved ?? (() => Promise.resolve())),
+    records: createRecordRules(deps, permits, records),
+    open: (principal) => delivery.open(principal),
+    connectionClosed: (connection) => delivery.close(connection),
+    receive: (connection, options, signal) => delivery.receive(connection, options, signal),
+    poke: (instance) => delivery.poke(instance),
+    assertMayStop,
+    runEnded: createEndRules(deps, messages, delivery, [records, denials]),
+  }
+}
+

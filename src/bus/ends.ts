@@ -1,0 +1,74 @@
+import type { BrokerContext } from './context.ts'
+import { FOUNDER } from './context.ts'
+import type { Delivery } from './delivery.ts'
+import type { Hourly } from './hourly.ts'
+import type { MessageRules } from './messages.ts'
+import type { BrokerSession, RunEnd } from './ports.ts'
+import type { MessageRow } from '../protocol/rows.ts'
+
+export interface RunEnded {
+  /** Did the run hold its role? */
+  readonly released: boolean
+  /** To whom the host wrote of it. */
+  readonly notified: readonly string[]
+}
+
+/** After so many ends of a run that had a message, it is given no more. */
+export const DELIVERIES = 3
+const NAMED = 20
+const LIST_LIMIT = 1000
+
+/** Ends that say nothing against the message that the run was working on. */
+const BLAMELESS: readonly RunEnd['reason'][] = ['stopped', 'host-lost']
+
+const howOf = ({ reason, exitCode, signal }: RunEnd): string => {
+  if (signal !== null) return `${reason}, signal ${signal}`
+  return exitCode === null ? reason : `${reason}, exit ${String(exitCode)}`
+}
+
+export function createEndRules({ store, roster }: BrokerContext, messages: MessageRules, delivery: Delivery, hourlies: readonly Hourly[]): (session: BrokerSession, end: RunEnd) => RunEnded {
+  const bury = (message: MessageRow): void => {
+    store.messages.setState(message.id, 'dead')
+    if (message.from_instance === message.to) return
+    messages.hostNote(message.from_instance, `message ${message.id} is dead`, `Message ${message.id} to ${message.to} is dead: ${String(DELIVERIES)} runs ended while they had it.`)
+  }
+  const giveBack = (run: string, end: RunEnd): void => {
+    const blamed = BLAMELESS.includes(end.reason) ? 0 : 1
+    for (const message of store.messages.givenTo(run)) {
+      const deaths = message.deaths + blamed
+      if (deaths >= DELIVERIES) bury(message)
+      else store.messages.requeue(message.id, deaths)
+    }
+  }
+  /** Who is told, with the REQUESTs of theirs that stay open. */
+  const concerned = ({ instance, launchedBy, launchedByKind }: BrokerSession): Map<string, string[]> => {
+    const told = new Map<string, string[]>([[launchedByKind === 'founder' ? FOUNDER : launchedBy, []]])
+    for (const { id, to, from_instance: from } of store.messages.owed(instance, LIST_LIMIT)) {
+      if (to === instance) told.set(from, [...(told.get(from) ?? []), id])
+    }
+    told.delete(instance)
+    return told
+  }
+  const tell = (session: BrokerSession, end: RunEnd): string[] => {
+    const { run, instance, task } = session
+    const subject = `session ${run} ended: ${end.reason}`
+    const about = `Session ${run} (${instance}) ended: ${howOf(end)}.${task === null ? '' : ` Task: ${task}.`}`
+    return [...concerned(session)].flatMap(([name, ids]) => {
+      const owed = ids.length === 0 ? '' : ` Still owed to you: ${ids.slice(0, NAMED).join(' ')}.`
+      return messages.hostNote(name, subject, about + owed) === null ? [] : [name]
+    })
+  }
+  return (session, end) => {
+    delivery.endRun(session.run)
+    const released = session.claimedAt !== null
+    const actor = { kind: 'host', name: 'host', run: null } as const
+    if (released) store.trail.append({ kind: 'role.released', subject: session.run, actor, body: { instance: session.instance } })
+    giveBack(session.run, end)
+    store.onCommit(() => {
+      for (const hourly of hourlies) hourly.forget(session.run)
+    })
+    // instances of another business that this data root served may have the names of ours
+    const notified = session.business === roster().business ? tell(session, end) : []
+    return { released, notified }
+  }
+}

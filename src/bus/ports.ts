@@ -1,0 +1,151 @@
+import type { MessageState, RunState } from '../core/states.ts'
+import type { EndReason, Grant, MessageClass, SessionPrincipal } from '../protocol/common.ts'
+import type { SessionWord } from '../protocol/bus.ts'
+import type { MessageRow, PushRow, ReviewRow, TaskRow, TrailRow } from '../protocol/rows.ts'
+
+/** The configuration as it is now; asked for anew at each act, so that a reload binds at once. */
+export interface Roster {
+  readonly business: string
+  /** The founder's name. */
+  readonly founder: string
+  /** The role that may launch. */
+  readonly launchBy: string | null
+  readonly instances: ReadonlyMap<string, { readonly role: string; readonly model: string; readonly family: string | null }>
+  grants(role: string): ReadonlySet<Grant>
+  readonly projects: readonly string[]
+}
+
+/** What the broker must know of a run. */
+export interface BrokerSession {
+  readonly run: string
+  readonly business: string
+  readonly instance: string
+  readonly state: RunState
+  readonly task: string | null
+  readonly claimedAt: string | null
+  readonly launchedBy: string
+  readonly launchedByKind: 'founder' | 'session'
+}
+
+export interface RunEnd {
+  readonly reason: EndReason
+  readonly exitCode: number | null
+  readonly signal: string | null
+}
+
+export type Actor = TrailRow['actor']
+
+/** Over which connection of which run a message was given. */
+export interface Given {
+  readonly run: string
+  readonly connection: number
+}
+
+export interface NewMessage {
+  readonly fromKind: 'founder' | 'session' | 'host'
+  readonly fromRole: string
+  readonly fromInstance: string
+  readonly fromRun: string | null
+  readonly to: string
+  readonly class: MessageClass
+  readonly subject: string | null
+  readonly body: string
+  readonly inReplyTo: string | null
+  readonly deadline: string | null
+  readonly failed: boolean
+  readonly given: Given | null
+}
+
+interface Messages {
+  insert(message: NewMessage): MessageRow
+  get(id: string): MessageRow | null
+  waiting(instance: string, limit: number): MessageRow[]
+  setDelivered(id: string, given: Given): void
+  setState(id: string, state: MessageState): void
+  acknowledge(id: string): boolean
+  unread(to: string, fromRun: string, limit: number): number
+  requeueConnection(run: string, connection: number): number
+  givenTo(run: string): (MessageRow & { readonly deaths: number })[]
+  requeue(id: string, deaths: number): void
+  owed(instance: string | null, limit: number): MessageRow[]
+  owedCount(): number
+  thread(id: string, limit: number): MessageRow[]
+  resultOf(id: string): MessageRow | null
+  inbox(after: string | null, limit: number): MessageRow[]
+}
+
+export interface TaskRecord extends TaskRow {
+  readonly createdByKind: 'founder' | 'session'
+}
+
+interface Tasks {
+  insert(task: Pick<TaskRecord, 'title' | 'body' | 'project' | 'assignee' | 'createdBy' | 'createdByKind'> & { readonly id: string | null }): TaskRecord
+  get(id: string): TaskRecord | null
+  list(filter: { readonly state?: 'open' | 'closed' | undefined; readonly of?: string | undefined }): TaskRecord[]
+  setAssignee(id: string, assignee: string): void
+  setProject(id: string, project: string): void
+  setClosed(id: string): void
+}
+
+interface Pushes {
+  insert(push: Omit<PushRow, 'id' | 'at' | 'latest'>): PushRow
+  get(id: string): PushRow | null
+  latestOf(task: string): PushRow | null
+  list(filter: { readonly task?: string | undefined }): PushRow[]
+  pushersOf(task: string): string[]
+}
+
+interface Reviews {
+  insert(request: { readonly push: string; readonly requestedBy: string }): ReviewRow
+  get(request: string): ReviewRow | null
+  openOf(push: string): ReviewRow | null
+  judge(request: string, verdict: { readonly verdict: 'approve' | 'reject'; readonly reviewer: string; readonly note: string }): void
+  list(filter: { readonly task?: string | undefined; readonly state?: ReviewRow['state'] | undefined }): ReviewRow[]
+}
+
+export interface TrailQuery {
+  readonly subject?: string | undefined
+  readonly kind?: string | undefined
+  readonly actorRun?: string | undefined
+  readonly after?: number | undefined
+  readonly limit?: number | undefined
+}
+
+/** The store, as far as the broker uses it. Methods of the tables are called inside a transaction or only read. */
+export interface BrokerStore {
+  /** Runs fn in a transaction that is shared with others; resolves once it is durable. fn may run twice. */
+  write<T>(fn: () => T): Promise<T>
+  onCommit(effect: () => void): void
+  onRollback(undo: () => void): void
+  onChange(listener: () => void): () => void
+  readonly sessions: {
+    get(run: string): BrokerSession | null
+    liveOf(instance: string): BrokerSession | null
+    holderOf(instance: string): BrokerSession | null
+    setClaimed(run: string, at: string | null): void
+  }
+  readonly trail: {
+    append(entry: { readonly kind: string; readonly subject: string | null; readonly actor: Actor; readonly body: Readonly<Record<string, unknown>> }): TrailRow
+    list(query: TrailQuery): TrailRow[]
+  }
+  readonly messages: Messages
+  readonly tasks: Tasks
+  readonly pushes: Pushes
+  readonly reviews: Reviews
+}
+
+/** Whether an instance's run may be given a message now (pause, turns per hour); poke() asks again. */
+export interface DeliveryPolicy {
+  mayDeliver(instance: string, run: string): boolean
+  /** That many messages were given. */
+  delivered(instance: string, run: string, messages: number): void
+}
+
+/** What the bus socket passes on to the parts that own runs. */
+export interface BusPorts<Peer> {
+  /** Whose live run's capability is it, seen from that peer? In the same time for every answer. */
+  authenticate(cap: string, peer: Peer): SessionPrincipal | null
+  stopSession(principal: SessionPrincipal, instance: string): Promise<unknown>
+  runnerWord(run: string, waitMs: number, signal: AbortSignal): Promise<SessionWord>
+  appendTranscript(run: string, entries: readonly Readonly<Record<string, unknown>>[]): Promise<void>
+}

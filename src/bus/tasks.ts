@@ -1,0 +1,108 @@
+import { AppError } from '../core/errors.ts'
+import { isId } from '../core/ids.ts'
+import type { BusParams, TaskCreate } from '../protocol/bus.ts'
+import type { Principal } from '../protocol/common.ts'
+import type { TaskRow } from '../protocol/rows.ts'
+import { actorOf, type BrokerContext, FOUNDER, HOST, nameOf } from './context.ts'
+import { lastPage } from './pages.ts'
+import type { About, Permits } from './permits.ts'
+import type { TaskRecord } from './ports.ts'
+import { assertClosable, assertOpen, isOwnTask } from './rules.ts'
+
+export interface TaskClose {
+  readonly task: string
+  readonly reason?: string | undefined
+  /** The founder's alone. */
+  readonly override?: boolean | undefined
+}
+
+export interface TaskRules {
+  create(principal: Principal, params: TaskCreate): Promise<TaskRow>
+  /** Own tasks; with task.read, and for the founder, all. */
+  list(principal: Principal, params: BusParams<'task.list'>): TaskRow[]
+  show(principal: Principal, params: BusParams<'task.show'>): Promise<TaskRow>
+  assign(principal: Principal, params: BusParams<'task.assign'>): Promise<TaskRow>
+  close(principal: Principal, params: TaskClose): Promise<TaskRow>
+  /** The task of that id; throws `task-not-found`. */
+  find(id: string): TaskRecord
+}
+
+const RESERVED: readonly string[] = [FOUNDER, HOST]
+
+const toRow = ({ createdByKind: _kind, ...row }: TaskRecord): TaskRow => row
+
+export function createTaskRules({ store, roster }: BrokerContext, permits: Permits): TaskRules {
+  const { tasks, trail } = store
+
+  const find = (id: string): TaskRecord => {
+    const task = tasks.get(id)
+    if (task === null) throw new AppError('task-not-found', `no task has the id ${JSON.stringify(id)}`)
+    return task
+  }
+  const assertInstance = (name: string): void => {
+    if (!roster().instances.has(name)) throw new AppError('instance-not-found', `no instance is called ${JSON.stringify(name)}`)
+  }
+  const assertNew = ({ id, project, assignee }: TaskCreate): void => {
+    if (id !== undefined && (!isId(id) || RESERVED.includes(id))) throw new AppError('invalid-request', `id: ${JSON.stringify(id)} is no id of a task`)
+    if (project !== undefined && !roster().projects.includes(project)) throw new AppError('project-not-found', `no project is called ${JSON.stringify(project)}`)
+    if (assignee !== undefined) assertInstance(assignee)
+  }
+  const createNow = (principal: Principal, params: TaskCreate): TaskRecord => {
+    const { id = null, title, body, project = null, assignee = null } = params
+    if (id !== null && tasks.get(id) !== null) throw new AppError('task-exists', `there is a task ${id} already`)
+    const createdByKind = principal.kind === 'session' ? 'session' : 'founder'
+    const task = tasks.insert({ id, title, body, project, assignee, createdBy: nameOf(principal), createdByKind })
+    permits.used(principal, 'task.create', { action: 'task.create', subject: task.id })
+    trail.append({ kind: 'task.created', subject: task.id, actor: actorOf(principal), body: { project, assignee } })
+    return task
+  }
+  const assignNow = (principal: Principal, about: About, { task: id, instance }: BusParams<'task.assign'>): TaskRecord => {
+    assertOpen(find(id))
+    tasks.setAssignee(id, instance)
+    permits.used(principal, 'task.assign', about)
+    trail.append({ kind: 'task.assigned', subject: id, actor: actorOf(principal), body: { assignee: instance } })
+    return find(id)
+  }
+  const closeNow = (principal: Principal, about: About, { task: id, reason, override = false }: TaskClose): TaskRecord => {
+    const task = find(id)
+    assertOpen(task)
+    if (!override) assertClosable(task)
+    tasks.setClosed(id)
+    permits.used(principal, 'task.close', about)
+    const facts = { push: task.latestPush, verdict: task.verdict, reason: reason ?? null }
+    if (override) trail.append({ kind: 'override', subject: id, actor: actorOf(principal), body: facts })
+    trail.append({ kind: 'task.closed', subject: id, actor: actorOf(principal), body: { ...facts, override } })
+    return find(id)
+  }
+  return {
+    find,
+    async create(principal, params) {
+      await permits.demand(principal, 'task.create', { action: 'task.create', subject: params.id ?? null })
+      assertNew(params)
+      return toRow(await store.write(() => createNow(principal, params)))
+    },
+    list(principal, { state }) {
+      const all = permits.has(principal, 'task.read')
+      const rows = tasks.list({ state, of: all ? undefined : nameOf(principal) })
+      return lastPage(rows.filter((row) => all || isOwnTask(principal, row)).map(toRow))
+    },
+    async show(principal, { task: id }) {
+      const task = find(id)
+      if (!isOwnTask(principal, task)) await permits.demand(principal, 'task.read', { action: 'task.show', subject: id })
+      return toRow(task)
+    },
+    async assign(principal, params) {
+      const about = { action: 'task.assign', subject: params.task, body: { assignee: params.instance } }
+      await permits.demand(principal, 'task.assign', about)
+      assertInstance(params.instance)
+      return toRow(await store.write(() => assignNow(principal, about, params)))
+    },
+    async close(principal, params) {
+      const about = { action: 'task.close', subject: params.task }
+      await permits.demand(principal, 'task.close', about)
+      if (params.override === true && principal.kind !== 'founder') throw new AppError('not-permitted', 'only the founder may override a verdict')
+      if (params.override === true && params.reason === undefined) throw new AppError('invalid-request', 'an override names its reason')
+      return toRow(await store.write(() => closeNow(principal, about, params)))
+    },
+  }
+}

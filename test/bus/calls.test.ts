@@ -1,0 +1,224 @@
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import * as net from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createBusCalls } from '../../src/bus/calls.ts'
+import type { BusPorts } from '../../src/bus/ports.ts'
+import { silentLog } from '../../src/core/log.ts'
+import { AppError } from '../../src/core/errors.ts'
+import type { SessionPrincipal } from '../../src/protocol/common.ts'
+import { serveCalls } from '../../src/protocol/serve-calls.ts'
+import { type Company, company, FOUNDER } from './company.ts'
+
+const undo: (() => void)[] = []
+afterEach(() => {
+  for (const step of undo.splice(0).reverse()) step()
+})
+
+interface Line {
+  readonly id: string | number
+  readonly ok: boolean
+  readonly error?: string
+  readonly why?: string
+  readonly result?: unknown
+}
+
+interface Client {
+  readonly socket: net.Socket
+  send(frame: object): void
+  next(): Promise<Line | null>
+  call(method: string, params?: object): Promise<Line | null>
+}
+
+function client(path: string): Client {
+  const socket = net.connect(path)
+  undo.push(() => socket.destroy())
+  const lines: string[] = []
+  const waiting: ((line: Line | null) => void)[] = []
+  let rest = ''
+  let ended = false
+  const flush = (): void => {
+    while (waiting.length > 0 && (lines.length > 0 || ended)) waiting.shift()?.(lines.length > 0 ? (JSON.parse(lines.shift() ?? '') as Line) : null)
+  }
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    const all = (rest + text).split('\n')
+    rest = all.pop() ?? ''
+    lines.push(...all)
+    flush()
+  })
+  socket.on('error', () => undefined)
+  socket.on('close', () => {
+    ended = true
+    flush()
+  })
+  let id = 0
+  const send = (frame: object): void => void socket.write(`${JSON.stringify(frame)}\n`)
+  const next = (): Promise<Line | null> =>
+    new Promise((resolve) => {
+      waiting.push(resolve)
+      flush()
+    })
+  return {
+    socket,
+    send,
+    next,
+    call(method, params = {}) {
+      send({ id: ++id, method, params })
+      return next()
+    },
+  }
+}
+
+/** A real socket that serves the calls of a company; caps are the names of principals. */
+async function served(at: Company, ports: Partial<BusPorts<null>> = {}): Promise<{ dial: () => Client; admit: (cap: string, who: SessionPrincipal) => void }> {
+  const folder = fs.mkdtempSync('/tmp/mc-')
+  const path = `${folder}/bus.sock`
+  const live = new Map<string, SessionPrincipal>()
+  const none: BusPorts<null> = {
+    authenticate: (cap) => live.get(cap) ?? null,
+    stopSession: () => Promise.resolve({}),
+    runnerWord: () => Promise.resolve({}),
+    appendTranscript: () => Promise.resolve(),
+  }
+  const server = net.createServer((socket) => serveCalls(socket, createBusCalls({ ...none, ...ports, broker: at.broker, log: silentLog }, null)))
+  server.listen(path)
+  await once(server, 'listening')
+  undo.push(() => {
+    server.close()
+    fs.rmSync(folder, { recursive: true, force: true })
+  })
+  return { dial: () => client(path), admit: (cap, who) => void live.set(cap, who) }
+}
+
+const hello = { id: 0, method: 'hello', params: { cap: 'c', protocol: 1 } }
+
+describe('hello', () => {
+  test('nothing before it; wrong capabilities and versions are refused, the id comes back', async () => {
+    const at = company()
+    const { dial, admit } = await served(at)
+    const coder = at.start('coder')
+    admit('c', coder)
+    for (const [frame, error] of [
+      [{ id: 'x', method: 'agents', params: {} }, 'unauthenticated'],
+      [{ id: 1, method: 'hello', params: { cap: 'nobody', protocol: 1 } }, 'unauthenticated'],
+      [{ id: 1, method: 'hello', params: { cap: 'c', protocol: 2 } }, 'protocol-mismatch'],
+      [{ id: 1, method: 'hello', params: { cap: 'c', protocol: 1, extra: 1 } }, 'invalid-request'],
+      [{ id: 1, method: 'hello', params: { cap: 7, protocol: 1 } }, 'invalid-request'],
+    ] as const) {
+      const peer = dial()
+      peer.send(frame)
+      expect(await peer.next()).toMatchObject({ id: frame.id, ok: false, error })
+      expect(await peer.next()).toBeNull()
+    }
+    const peer = dial()
+    peer.send(hello)
+    expect(await peer.next()).toEqual({ id: 0, ok: true, result: { protocol: 1, run: coder.run, instance: 'coder', role: 'coder', business: 'acme' } })
+    expect(await peer.call('role.claim')).toMatchObject({ ok: true, result: { role: 'coder', instance: 'coder' } })
+  })
+})
+
+describe('calls', () => {
+  async function greeted(ports: Partial<BusPorts<null>> = {}, instance = 'coder') {
+    const at = company()
+    const { dial, admit } = await served(at, ports)
+    const who = at.start(instance)
+    admit('c', who)
+    const greet = async (): Promise<Client> => {
+      const peer = dial()
+      peer.send(hello)
+      await peer.next()
+      return peer
+    }
+    return { at, who, greet, peer: await greet() }
+  }
+
+  test('a request that names its sender, an unknown method or key is invalid-request, saying which', async () => {
+    const { peer } = await greeted()
+    const good = { to: 'founder', class: 'NOTE', body: 'x' }
+    for (const key of ['from', 'from_role', 'from_run', '__proto__x', 'constructor']) {
+      const line = await peer.call('message.send', { ...good, [key]: 'pm' })
+      expect(line).toMatchObject({ ok: false, error: 'invalid-request', why: `unknown key "${key}"` })
+    }
+    expect(await peer.call('message.send', { ...good, class: 'OTHER' })).toMatchObject({ error: 'invalid-request', why: expect.stringContaining('class') as string })
+    for (const method of ['no-such', 'hello', 'constructor', '__proto__', 'message.show']) expect(await peer.call(method)).toMatchObject({ ok: false, error: 'invalid-request' })
+    expect(await peer.call('message.send', good)).toMatchObject({ ok: true })
+  })
+
+  test('every method answers; ports are given the run’s own', async () => {
+    const seen: unknown[] = []
+    const { at, who, peer } = await greeted(
+      {
+        stopSession: (principal, instance) => Promise.resolve(seen.push(['stop', principal.run, instance])),
+        runnerWord: (run, waitMs) => {
+          seen.push(['wait', run, waitMs])
+          return Promise.resolve({ pause: true })
+        },
+        appendTranscript: (run, entries) => {
+          seen.push(['transcript', run, entries])
+          return Promise.resolve()
+        },
+      },
+      'pm',
+    )
+    at.start('coder', who)
+    const asked = await at.broker.messages.send(FOUNDER, { to: 'pm', class: 'REQUEST', body: 'x' })
+    for (const [method, params] of [
+      ['role.claim', {}],
+      ['agents', {}],
+      ['message.receive', { waitMs: 0 }],
+      ['message.ack', { ids: [asked.id] }],
+      ['message.owed', {}],
+      ['session.stop', { instance: 'coder' }],
+      ['session.wait', { waitMs: 5 }],
+      ['task.create', { id: 't-1', title: 'one' }],
+      ['task.list', {}],
+      ['task.show', { task: 't-1' }],
+      ['task.assign', { task: 't-1', instance: 'coder' }],
+      ['task.close', { task: 't-1' }],
+      ['review.list', {}],
+      ['trail', { limit: 5 }],
+      ['event.record', { kind: 'x.a' }],
+      ['transcript.append', { entries: [{ event: 'text', more: 1 }] }],
+      ['role.release', {}],
+    ] as const) {
+      expect(await peer.call(method, params), method).toMatchObject({ ok: true })
+    }
+    expect(seen).toEqual([
+      ['stop', who.run, 'coder'],
+      ['wait', who.run, 5],
+      ['transcript', who.run, [{ event: 'text', more: 1 }]],
+    ])
+    for (const [method, params] of [
+      ['review.request', { task: 't-1' }],
+      ['review.verdict', { request: 'q1', commit: '0'.repeat(40), verdict: 'approve' }],
+      ['session.stop', { instance: 'reviewer' }],
+    ] as const) {
+      expect(await peer.call(method, params), method).toMatchObject({ ok: false })
+    }
+  })
+
+  test('a receive in flight on a connection that dies loses nothing: the next connection gets it', async () => {
+    const { at, greet, peer } = await greeted()
+    peer.send({ id: 1, method: 'message.receive', params: { waitMs: 60_000 } })
+    await peer.call('agents')
+    const { id } = await at.broker.messages.send(FOUNDER, { to: 'coder', class: 'NOTE', body: 'x' })
+    expect(at.broker.messages.show(id).state).toBe('delivered')
+    peer.socket.destroy()
+    const next = await greet()
+    expect(await next.call('message.receive', { waitMs: 60_000 })).toMatchObject({ ok: true, result: [{ id }] })
+  })
+
+  test('after the end of its run a connection is unauthenticated', async () => {
+    const { at, who, peer } = await greeted()
+    expect(await peer.call('agents')).toMatchObject({ ok: true })
+    at.end(who)
+    expect(await peer.call('agents')).toMatchObject({ ok: false, error: 'unauthenticated' })
+  })
+
+  test('what is our own fault is internal and says nothing', async () => {
+    const { peer } = await greeted({ runnerWord: () => Promise.reject(new Error('/secret/path')) })
+    expect(await peer.call('session.wait')).toEqual({ id: 1, ok: false, error: 'internal' })
+    const refused = await greeted({ runnerWord: () => Promise.reject(new AppError('not-running', 'it does not run')) })
+    expect(await refused.peer.call('session.wait')).toEqual({ id: 1, ok: false, error: 'not-running', why: 'it does not run' })
+  })
+})
