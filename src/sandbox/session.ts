@@ -1,0 +1,155 @@
+import type { Writable } from 'node:stream'
+import { AppError } from '../core/errors.ts'
+import { signalProcess } from '../core/kernel.ts'
+import type { Log } from '../core/log.ts'
+import { childrenOf, isAlive, type ProcessId, startTimeOf, waitGone } from '../core/proc.ts'
+import type { Bwrap } from './bwrap.ts'
+import type { CgroupLeaf, CgroupParent } from './cgroup.ts'
+import { killGroup } from './collect.ts'
+import { killInit, type SandboxEnd, watchEnd } from './end.ts'
+import { applyLimits, type EnforcedLimits } from './limits.ts'
+import type { SandboxPlan } from './plan.ts'
+import { sandboxDifferences } from './readback.ts'
+import { spawnBwrap, type Spawned } from './spawn.ts'
+import { filteredRunner, hasDropped, until } from './wait.ts'
+import { spawnFailed } from './words.ts'
+
+export interface SessionDeps {
+  readonly bwrap: Bwrap
+  readonly cgroup: CgroupParent | null
+  readonly log: Log
+}
+
+export interface SessionRequest {
+  readonly plan: SandboxPlan
+  readonly command: readonly string[]
+  /** The env root's lock, held by pid 1 from now on, by nothing else inside. The caller keeps and closes its own. */
+  readonly lockFd: number
+  /** The command's stderr, and bubblewrap's own. Its stdout is /dev/null. */
+  readonly stderrFd: number
+  readonly signal?: AbortSignal
+}
+
+/** A sandbox, from its start behind a block to the last of its processes. */
+export interface SessionSandbox extends AsyncDisposable {
+  readonly monitor: ProcessId
+  readonly init: ProcessId
+  /** What of the plan's limits is kept, and how; known once settled. */
+  readonly limits: EnforcedLimits
+  /** Waits until the sandbox is made, then compares it with the plan. `sandbox-mismatch`, `limits-unavailable`, `spawn-failed`: it has been ended. */
+  settle(signal?: AbortSignal): Promise<void>
+  /** Lets the command start; the runner, once it and pid 1 are under the filter. `spawn-failed`, `sandbox-mismatch`: it has been ended. */
+  unblock(signal?: AbortSignal): Promise<ProcessId>
+  readonly stdin: Writable
+  /** Never rejects. Resolves when nothing of it is left. */
+  readonly ended: Promise<SandboxEnd>
+  /** false: there is no runner yet, or no more. */
+  signalRunner(signal: NodeJS.Signals): boolean
+  /** SIGKILL of everything inside; resolves when all of it is gone. Idempotent. */
+  kill(): Promise<void>
+}
+
+/** A monitor that lives on so long after its pid 1 was killed is stopped or stuck. */
+const MONITOR_MS = 1000
+const ABANDON_MS = 2000
+
+async function findInit(spawned: Spawned, signal: AbortSignal | undefined): Promise<ProcessId | null> {
+  const aborted = new Promise<never>((_, reject) => {
+    const stop = (): void => reject(signal?.reason instanceof Error ? signal.reason : new Error('aborted'))
+    signal?.addEventListener('abort', stop, { once: true })
+    if (signal?.aborted === true) stop()
+  })
+  aborted.catch(() => undefined)
+  const pid = await Promise.race([spawned.status.childPid, aborted])
+  const start = pid === null ? null : startTimeOf(pid)
+  return pid === null || start === null ? null : { pid, start }
+}
+
+/** Ends what has not become a session yet. Stopped first, the monitor makes no pid 1 behind our back; one that were left would start its command when the block closes. */
+async function abandon({ child, monitor }: Spawned): Promise<void> {
+  signalProcess(monitor, 'SIGSTOP')
+  const children = childrenOf(monitor.pid).map((pid) => ({ pid, start: startTimeOf(pid) ?? '' }))
+  killGroup(child)
+  for (const left of children) killInit(left)
+  await Promise.all([monitor, ...children].map((left) => waitGone(left, { timeoutMs: ABANDON_MS })))
+  for (const stream of child.stdio) stream?.destroy()
+}
+
+function createSession(deps: SessionDeps, { plan, stderrFd }: SessionRequest, spawned: Spawned, init: ProcessId): SessionSandbox {
+  const { child, monitor } = spawned
+  let runner: ProcessId | null = null
+  let enforced: EnforcedLimits = {}
+  let leaf: CgroupLeaf | null = null
+  const ended = watchEnd({ child, status: spawned.status, init, leaf: () => leaf })
+
+  const kill = async (): Promise<void> => {
+    killInit(init)
+    await leaf?.kill().catch(() => undefined)
+    const timer = setTimeout(() => killGroup(child), MONITOR_MS)
+    await ended
+    clearTimeout(timer)
+  }
+  const orKill = async <T>(step: () => Promise<T>): Promise<T> => {
+    try {
+      return await step()
+    } catch (error) {
+      await kill()
+      throw error
+    }
+  }
+  const limit = async (): Promise<void> => {
+    try {
+      const applied = await applyLimits(deps, init, `run-${plan.env.MOSAIC_RUN_ID ?? String(init.pid)}`, plan.limits)
+      leaf = applied.leaf
+      enforced = applied.enforced
+    } catch (error) {
+      // of a sandbox that is gone the read-back has more to say
+      if (isAlive(init)) throw error
+    }
+  }
+  const readBack = async (signal: AbortSignal | undefined): Promise<void> => {
+    if ((await until(init, 'settle', signal, () => hasDropped(init.pid))) === null) throw spawnFailed(deps.bwrap.path, stderrFd)
+    const differences = sandboxDifferences(init.pid, plan)
+    if (differences.length > 0)
+      throw new AppError('sandbox-mismatch', `the sandbox is not what was planned: ${differences.join('; ')}`, { data: { differences } })
+  }
+  const release = async (signal: AbortSignal | undefined): Promise<ProcessId> => {
+    spawned.block?.end('x')
+    const found = await until(init, 'start its command', signal, () => filteredRunner(init))
+    if (found === null) throw spawnFailed(deps.bwrap.path, stderrFd)
+    runner = found
+    return found
+  }
+  return {
+    monitor,
+    init,
+    get limits() {
+      return enforced
+    },
+    settle: (signal) => orKill(() => Promise.all([limit(), readBack(signal)]).then(() => undefined)),
+    unblock: (signal) => orKill(() => release(signal)),
+    stdin: spawned.stdin,
+    ended,
+    signalRunner: (signal) => runner !== null && signalProcess(runner, signal),
+    kill,
+    [Symbol.asyncDispose]: kill,
+  }
+}
+
+/**
+ * Starts a session's sandbox, blocked before its command. It outlives this process. Throws `sandbox-unavailable`, `spawn-failed` with bubblewrap's own words,
+ * or the signal's reason; nothing is left then.
+ */
+export async function openSession(deps: SessionDeps, request: SessionRequest): Promise<SessionSandbox> {
+  const { plan, command, lockFd, stderrFd, signal } = request
+  signal?.throwIfAborted()
+  const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, lockFd, stdout: 'ignore', stderr: stderrFd }, signal)
+  try {
+    const init = await findInit(spawned, signal)
+    if (init === null) throw spawnFailed(deps.bwrap.path, stderrFd)
+    return createSession(deps, request, spawned, init)
+  } catch (error) {
+    await abandon(spawned)
+    throw error
+  }
+}
