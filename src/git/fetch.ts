@@ -1,0 +1,96 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError, errnoOf } from '../core/errors.ts'
+import { gitEnvironment } from './command.ts'
+import type { RepositoryLocks } from './lock.ts'
+import { listRefs, type RefDeps } from './refs.ts'
+import { MAIN_REF, repositoryPath, workRef } from './repository.ts'
+
+const BUNDLE_TIMEOUT_MS = 120_000
+const LOCK_TIMEOUT_MS = 60_000
+
+export interface FetchDeps extends RefDeps {
+  readonly gitRoot: string
+  readonly locks: RepositoryLocks
+}
+
+export interface FetchRequest {
+  readonly business: string
+  readonly project: string
+  /** Tasks whose work may be seen by the peer, beside main. */
+  readonly tasks: readonly string[]
+  readonly have: readonly string[]
+  /** Gets the bundle. */
+  readonly directory: string
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface FetchedBundle {
+  /** 0: the peer has it all. */
+  readonly sizeBytes: number
+  /** By the name that the peer sees: a task is a branch. */
+  readonly tips: Readonly<Record<string, string>>
+  readonly path: string
+}
+
+/** Arguments: the refs. Standard input: what the peer has; what of it we lack is left out. */
+const BUNDLE_SCRIPT = String.raw`
+set -u
+git cat-file --batch-check='%(objecttype) %(objectname)' >have || exit 70
+sed -n 's/^commit /^/p' have >revs
+printf '%s\n' "$@" >>revs
+git rev-list --max-count=1 --stdin <revs >news || exit 71
+[ -s news ] || exit 0
+git bundle create --quiet --version=2 bundle --stdin <revs || exit 72
+`
+
+const sizeOf = (path: string): Promise<number> =>
+  stat(path).then(
+    ({ size }) => size,
+    (error: unknown) => {
+      if (errnoOf(error) === 'ENOENT') return 0
+      throw error
+    },
+  )
+
+async function makeBundle(deps: FetchDeps, repository: string, refs: readonly string[], request: FetchRequest): Promise<void> {
+  const { directory, have, signal } = request
+  const result = await deps.runHelper({
+    binds: [
+      { bind: { path: deps.globalConfig }, readOnly: true },
+      { bind: { path: repository }, readOnly: true },
+      { bind: { path: directory }, readOnly: false },
+    ],
+    command: ['/bin/sh', '-c', BUNDLE_SCRIPT, 'bundle', ...refs],
+    cwd: directory,
+    env: gitEnvironment({ globalConfig: deps.globalConfig, safeDirectories: [repository], gitDir: repository }),
+    input: have.map((oid) => `${oid}\n`).join(''),
+    timeoutMs: BUNDLE_TIMEOUT_MS,
+    ...(signal === undefined ? {} : { signal }),
+  })
+  if (result.timedOut) throw new AppError('busy', 'making the bundle took too long')
+  if (result.exitCode !== 0) throw new Error(`making a bundle failed (exit ${String(result.exitCode)}): ${result.stderr.slice(-500)}`)
+}
+
+/** A bundle of main and of these tasks' work, without what the peer has. Throws `busy`. */
+export async function bundleFor(deps: FetchDeps, request: FetchRequest): Promise<FetchedBundle> {
+  const { business, project, tasks, directory, signal } = request
+  const repository = repositoryPath(deps.gitRoot, business, project)
+  const names = new Map([[MAIN_REF, MAIN_REF], ...tasks.map((task) => [workRef(task), `refs/heads/${task}`] as const)])
+  return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, async () => {
+    const all = await listRefs(deps, repository, [...names.keys()])
+    const shown = [...names].flatMap(([ref, name]) => {
+      const tip = all.get(ref)
+      return tip === undefined ? [] : [{ ref, name, tip }]
+    })
+    if (shown.length > 0)
+      await makeBundle(
+        deps,
+        repository,
+        shown.map(({ ref }) => ref),
+        request,
+      )
+    const path = join(directory, 'bundle')
+    return { sizeBytes: await sizeOf(path), tips: Object.fromEntries(shown.map(({ name, tip }) => [name, tip])), path }
+  })
+}

@@ -1,0 +1,79 @@
+import lockfile from 'proper-lockfile'
+import { AppError, errnoOf } from '../core/errors.ts'
+import type { Log } from '../core/log.ts'
+
+const STALE_MS = 30_000
+const HEARTBEAT_MS = 5_000
+const RETRY_MS = 100
+
+export interface LockOptions {
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The per-repository lock: one at a time, in this process in the order of asking, and against other processes by a lock directory. */
+export interface RepositoryLocks {
+  /** Runs `work` while the lock is held; its signal aborts when the lock is lost. Throws `busy` when it is not free in time. */
+  withLock<T>(repository: string, options: LockOptions, work: (held: AbortSignal) => Promise<T>): Promise<T>
+}
+
+const busy = (): AppError => new AppError('busy', 'another push or launch is at work in the repository')
+
+/** Waits for the earlier holder of this process, at most so long. */
+async function waitTurn(earlier: Promise<unknown>, { timeoutMs, signal }: LockOptions): Promise<void> {
+  signal?.throwIfAborted()
+  const given = new AbortController()
+  const late = new Promise<never>((_, reject) => {
+    const timer = setTimeout(() => reject(busy()), timeoutMs)
+    const cancelled = (): void => reject(new AppError('interrupted', 'cancelled while waiting for the repository'))
+    signal?.addEventListener('abort', cancelled, { signal: given.signal })
+    given.signal.addEventListener('abort', () => clearTimeout(timer))
+  })
+  try {
+    await Promise.race([earlier, late])
+  } finally {
+    given.abort()
+  }
+}
+
+export function createRepositoryLocks({ log }: { readonly log: Log }): RepositoryLocks {
+  const tails = new Map<string, Promise<void>>()
+
+  const acquire = async (repository: string, timeoutMs: number, lost: AbortController): Promise<() => Promise<void>> => {
+    const onCompromised = (error: Error): void => {
+      log.warn({ err: error, repository }, 'repository lock lost')
+      lost.abort(busy())
+    }
+    const retries = { retries: Math.max(0, Math.floor(timeoutMs / RETRY_MS)), factor: 1, minTimeout: RETRY_MS }
+    try {
+      return await lockfile.lock(repository, { realpath: false, stale: STALE_MS, update: HEARTBEAT_MS, retries, onCompromised })
+    } catch (error) {
+      if (errnoOf(error) === 'ELOCKED') throw busy()
+      throw error
+    }
+  }
+
+  const hold = async <T>(repository: string, timeoutMs: number, work: (held: AbortSignal) => Promise<T>): Promise<T> => {
+    const lost = new AbortController()
+    const release = await acquire(repository, timeoutMs, lost)
+    try {
+      return await work(lost.signal)
+    } finally {
+      // a lock that was lost is not ours to release
+      await release().catch((error: unknown) => log.debug({ err: error, repository }, 'repository lock not released'))
+    }
+  }
+
+  return {
+    withLock(repository, options, work) {
+      const earlier = tails.get(repository) ?? Promise.resolve()
+      const end = performance.now() + options.timeoutMs
+      const run = waitTurn(earlier, options).then(() => hold(repository, end - performance.now(), work))
+      const tail: Promise<void> = Promise.allSettled([earlier, run]).then(() => {
+        if (tails.get(repository) === tail) tails.delete(repository)
+      })
+      tails.set(repository, tail)
+      return run
+    },
+  }
+}

@@ -1,0 +1,49 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Log } from '../core/log.ts'
+import { knownCommits, listRefs, moveRef, type RefDeps } from './refs.ts'
+import { entriesOf, incomingRoot, sweepRepository } from './repository.ts'
+
+export interface RecoveryDeps extends RefDeps {
+  readonly gitRoot: string
+  readonly log: Log
+  /** What the rows say a repository's work and approved refs are: full ref names and commits. */
+  readonly expectedRefs: (business: string, project: string) => ReadonlyMap<string, string>
+}
+
+const OURS = ['refs/heads/work/', 'refs/mosaic/']
+
+/** Work refs of other than the recorded tips are pushes that were never acknowledged, or rows that outlived their ref: the rows decide. */
+async function repairRefs(deps: RecoveryDeps, repository: string, expected: ReadonlyMap<string, string>): Promise<void> {
+  const found = await listRefs(deps, repository, OURS)
+  const wrong = [...new Set([...found.keys(), ...expected.keys()])].filter((ref) => found.get(ref) !== expected.get(ref))
+  if (wrong.length === 0) return
+  const wanted = wrong.flatMap((ref) => expected.get(ref) ?? [])
+  const known = wanted.length === 0 ? new Set<string>() : await knownCommits(deps, repository, wanted)
+  for (const ref of wrong) {
+    const [from, to] = [found.get(ref) ?? null, expected.get(ref) ?? null]
+    if (to !== null && !known.has(to)) deps.log.error({ repository, ref, commit: to }, 'the commit of a push row is missing')
+    else if (await moveRef(deps, repository, ref, from, to)) deps.log.warn({ repository, ref, from, to }, 'ref repaired')
+    else deps.log.error({ repository, ref, from, to }, 'ref not repaired')
+  }
+}
+
+async function recoverRepository(deps: RecoveryDeps, business: string, name: string): Promise<void> {
+  const repository = join(deps.gitRoot, business, name)
+  const swept = await sweepRepository(repository)
+  if (swept.length > 0) deps.log.warn({ repository, swept }, 'stale git files removed')
+  await repairRefs(deps, repository, deps.expectedRefs(business, name.slice(0, -'.git'.length)))
+}
+
+/**
+ * Puts a business's repositories right after a crash: locks, quarantines, half-made repositories removed, refs made what the
+ * rows say. Idempotent. Call under the host lock, before anything else uses the repositories.
+ */
+export async function recoverGit(deps: RecoveryDeps, business: string): Promise<void> {
+  await mkdir(join(deps.gitRoot, business), { recursive: true, mode: 0o700 })
+  for (const name of await entriesOf(incomingRoot(deps.gitRoot))) await rm(join(incomingRoot(deps.gitRoot), name), { recursive: true, force: true })
+  const entries = await entriesOf(join(deps.gitRoot, business))
+  const stale = entries.filter((name) => name.endsWith('.lock') || name.startsWith('.new-'))
+  for (const name of stale) await rm(join(deps.gitRoot, business, name), { recursive: true, force: true })
+  for (const name of entries.filter((entry) => entry.endsWith('.git') && !entry.startsWith('.'))) await recoverRepository(deps, business, name)
+}

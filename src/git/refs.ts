@@ -1,0 +1,52 @@
+import { AppError } from '../core/errors.ts'
+import type { HelperResult, RunHelper } from '../core/run-helper.ts'
+import { gitCommand } from './command.ts'
+
+const GIT_TIMEOUT_MS = 60_000
+const NONE = '0'.repeat(40)
+
+export interface RefDeps {
+  readonly runHelper: RunHelper
+  readonly globalConfig: string
+}
+
+export interface GitRun {
+  readonly readOnly: boolean
+  readonly input?: string
+  readonly stdoutLimit?: number
+}
+
+/** One git command on a working repository, in a sandbox that sees that repository alone. */
+export function runGit(deps: RefDeps, repository: string, args: readonly string[], { readOnly, input, stdoutLimit }: GitRun): Promise<HelperResult> {
+  const { command, env } = gitCommand({ globalConfig: deps.globalConfig, safeDirectories: [repository], gitDir: repository }, args)
+  const binds = [
+    { bind: { path: deps.globalConfig }, readOnly: true },
+    { bind: { path: repository }, readOnly },
+  ]
+  const more = { ...(input === undefined ? {} : { input }), ...(stdoutLimit === undefined ? {} : { stdoutLimit }) }
+  return deps.runHelper({ binds, command, cwd: repository, env, timeoutMs: GIT_TIMEOUT_MS, ...more })
+}
+
+/** Moves a ref from one value to another, null being absence; false when it did not have the first. */
+export async function moveRef(deps: RefDeps, repository: string, ref: string, from: string | null, to: string | null): Promise<boolean> {
+  const args = to === null ? ['update-ref', '-d', '--end-of-options', ref, from ?? NONE] : ['update-ref', '--end-of-options', ref, to, from ?? NONE]
+  const result = await runGit(deps, repository, args, { readOnly: false })
+  if (result.timedOut) throw new AppError('busy', `moving ${ref} took too long`)
+  return result.exitCode === 0
+}
+
+/** All refs under these prefixes, by name. */
+export async function listRefs(deps: RefDeps, repository: string, prefixes: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const result = await runGit(deps, repository, ['for-each-ref', '--format=%(objectname) %(refname)', '--end-of-options', ...prefixes], { readOnly: true })
+  if (result.exitCode !== 0) throw new Error(`git for-each-ref in ${repository}: ${result.stderr.trim()}`)
+  const lines = result.stdout.toString('utf8').split('\n')
+  return new Map(lines.filter((line) => line !== '').map((line) => [line.slice(41), line.slice(0, 40)]))
+}
+
+/** Which of these commits the repository has. */
+export async function knownCommits(deps: RefDeps, repository: string, commits: readonly string[]): Promise<ReadonlySet<string>> {
+  const input = commits.map((oid) => `${oid}\n`).join('')
+  const result = await runGit(deps, repository, ['cat-file', '--batch-check=%(objecttype) %(objectname)'], { readOnly: true, input })
+  const lines = result.stdout.toString('utf8').split('\n')
+  return new Set(lines.flatMap((line) => (line.startsWith('commit ') ? [line.slice('commit '.length)] : [])))
+}

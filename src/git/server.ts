@@ -1,0 +1,162 @@
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { AppError } from '../core/errors.ts'
+import type { Log } from '../core/log.ts'
+import type { SessionPrincipal } from '../protocol/common.ts'
+import { FRAME_LIMIT, parseFrame, toFrame } from '../protocol/frame.ts'
+import { type FetchHeader, type GitHeader, gitHeaderSchema, type GitRefusal, type PushHeader } from '../protocol/git.ts'
+import { type ByteReader, createByteReader } from './byte-reader.ts'
+import { bundleFor, type FetchDeps } from './fetch.ts'
+import { openIncoming } from './incoming.ts'
+import { type IntakeDeps, receivePush } from './intake.ts'
+
+/** What the git socket asks of the parts that know rights, tasks and rows. All refusals are AppErrors. */
+export interface GitPorts {
+  /** Whose live run's capability is it, seen from that peer? In the same time for every answer. */
+  authenticate(cap: string, socket: Socket): SessionPrincipal | null
+  /** May this run push to that task now? `not-permitted`, `project-not-found`, `task-not-found`, `task-closed`, `wrong-project`. */
+  beginPush(principal: SessionPrincipal, wanted: { readonly project: string; readonly task: string }): Promise<unknown> | undefined
+  /** Writes the push down, asking the same questions again, in one transaction; its id. */
+  finishPush(
+    principal: SessionPrincipal,
+    push: { readonly project: string; readonly task: string; readonly ref: string; readonly commit: string },
+  ): Promise<string>
+  /** The tasks whose work this run may fetch. `not-permitted`, `project-not-found`, `task-not-found`. */
+  fetchable(principal: SessionPrincipal, wanted: { readonly project: string; readonly task: string | undefined }): Promise<readonly string[]>
+  /** Brings main up to the project's root. */
+  syncMain(business: string, project: string): Promise<unknown>
+}
+
+export interface GitTimes {
+  readonly firstFrameMs: number
+  readonly totalMs: number
+  /** In each window a push brings at least so many bytes. */
+  readonly windowMs: number
+  readonly windowBytes: number
+  readonly lingerMs: number
+}
+
+export const GIT_TIMES: GitTimes = { firstFrameMs: 10_000, totalMs: 600_000, windowMs: 60_000, windowBytes: 64 * 1024, lingerMs: 1000 }
+
+export interface GitServerDeps extends Omit<IntakeDeps, 'limits'>, FetchDeps {
+  readonly limits: IntakeDeps['limits'] & { readonly pushBytes: number }
+  readonly ports: GitPorts
+  readonly times?: GitTimes
+  readonly log: Log
+}
+
+interface Exchange {
+  readonly socket: Socket
+  readonly reader: ByteReader
+  /** Aborts when the connection is gone or its time is over. */
+  readonly signal: AbortSignal
+  readonly times: GitTimes
+}
+
+function toRefusal(error: unknown, log: Log): GitRefusal {
+  if (error instanceof AppError) return { ok: false, error: error.code, ...(error.message === '' ? {} : { why: error.message }) }
+  log.error({ err: error }, 'git request failed')
+  return { ok: false, error: 'internal' }
+}
+
+function parseHeader(line: Buffer): GitHeader {
+  const parsed = gitHeaderSchema.safeParse(parseFrame(line))
+  if (!parsed.success) throw new AppError('invalid-request', 'a header is one of push or fetch with their fields')
+  return parsed.data
+}
+
+/** Watches that a push keeps coming. */
+function watchRate({ socket, times }: Exchange): { readonly seen: (count: number) => void; readonly stop: () => void } {
+  let bytes = 0
+  const timer = setInterval(() => {
+    if (bytes < times.windowBytes) socket.destroy(new AppError('timeout', 'the push came too slowly'))
+    bytes = 0
+  }, times.windowMs)
+  return { seen: (count) => (bytes += count), stop: () => clearInterval(timer) }
+}
+
+async function receiveBytes(exchange: Exchange, path: string, sizeBytes: number): Promise<void> {
+  const rate = watchRate(exchange)
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await exchange.reader.copyTo(file, sizeBytes, rate.seen)
+  } finally {
+    rate.stop()
+    await file.close()
+  }
+}
+
+/** A root that cannot be read now is no reason to refuse work on the main that we have. */
+async function syncQuietly(deps: GitServerDeps, business: string, project: string): Promise<void> {
+  await deps.ports.syncMain(business, project).catch((error: unknown) => deps.log.warn({ err: error, project }, 'main not brought up to its root'))
+}
+
+async function push(deps: GitServerDeps, principal: SessionPrincipal, header: PushHeader, exchange: Exchange): Promise<void> {
+  const { ports, gitRoot, limits } = deps
+  const { project, task, commit, size } = header
+  if (size > limits.pushBytes) throw new AppError('bundle-too-big', `a bundle of ${String(size)} bytes; at most ${String(limits.pushBytes)} are allowed`)
+  await ports.beginPush(principal, { project, task })
+  const synced = syncQuietly(deps, principal.business, project)
+  await using incoming = await openIncoming(gitRoot)
+  await receiveBytes(exchange, join(incoming.path, 'bundle'), size)
+  await synced
+  const wanted = { business: principal.business, project, task, commit, directory: incoming.path, signal: exchange.signal }
+  const accepted = await receivePush(deps, wanted, ({ ref }) => ports.finishPush(principal, { project, task, ref, commit }))
+  deps.log.info({ run: principal.run, project, task, commit, push: accepted.push }, 'push accepted')
+  exchange.socket.write(toFrame({ ok: true, ...accepted }))
+}
+
+async function fetch(deps: GitServerDeps, principal: SessionPrincipal, header: FetchHeader, { socket, signal }: Exchange): Promise<void> {
+  const { project, task, have } = header
+  const tasks = await deps.ports.fetchable(principal, { project, task })
+  await syncQuietly(deps, principal.business, project)
+  await using incoming = await openIncoming(deps.gitRoot)
+  const bundle = await bundleFor(deps, { business: principal.business, project, tasks, have, directory: incoming.path, signal })
+  socket.write(toFrame({ ok: true, size: bundle.sizeBytes, tips: bundle.tips }))
+  if (bundle.sizeBytes > 0) await pipeline(createReadStream(bundle.path), socket, { end: false, signal })
+}
+
+async function answer(deps: GitServerDeps, exchange: Exchange, firstFrame: NodeJS.Timeout): Promise<void> {
+  const line = await exchange.reader.readLine(FRAME_LIMIT.git)
+  clearTimeout(firstFrame)
+  if (line === null) return
+  const header = parseHeader(line)
+  const principal = deps.ports.authenticate(header.cap, exchange.socket)
+  if (principal === null) throw new AppError('unauthenticated', '')
+  await (header.op === 'push' ? push(deps, principal, header, exchange) : fetch(deps, principal, header, exchange))
+}
+
+/** Ends our side; a peer that does not end its own is dropped soon. What it still sends is thrown away, so that the reply arrives. */
+function finish(socket: Socket, lingerMs: number): void {
+  if (socket.destroyed) return
+  socket.end()
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), lingerMs)
+  socket.on('close', () => clearTimeout(timer))
+}
+
+/**
+ * Serves one accepted connection of git.sock: one header, for a push exactly its bytes, one reply. Resolves when it is
+ * answered; never rejects. All deadlines run from now.
+ */
+export async function serveGit(deps: GitServerDeps, socket: Socket): Promise<void> {
+  const { times = GIT_TIMES, log } = deps
+  const gone = new AbortController()
+  const drop = (): void => void socket.destroy()
+  const [firstFrame, total] = [setTimeout(drop, times.firstFrameMs), setTimeout(drop, times.totalMs)]
+  socket.on('error', (error) => log.debug({ err: error }, 'git connection failed'))
+  socket.on('close', () => gone.abort(new AppError('interrupted', 'the peer is gone')))
+  try {
+    await answer(deps, { socket, reader: createByteReader(socket), signal: gone.signal, times }, firstFrame)
+  } catch (error) {
+    if (!socket.destroyed) socket.write(toFrame(toRefusal(error, log)))
+    else log.debug({ err: error }, 'git request cut off')
+  } finally {
+    clearTimeout(firstFrame)
+    clearTimeout(total)
+    finish(socket, times.lingerMs)
+  }
+}

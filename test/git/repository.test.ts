@@ -1,0 +1,127 @@
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { silentLog } from '../../src/core/log.ts'
+import { bundleFor } from '../../src/git/fetch.ts'
+import { openIncoming } from '../../src/git/incoming.ts'
+import { createRepositoryLocks } from '../../src/git/lock.ts'
+import { recoverGit } from '../../src/git/recovery.ts'
+import { changedFiles, diffPush } from '../../src/git/show.ts'
+import { type GitWorld, makeGitWorld } from './world.ts'
+
+let w: GitWorld
+let tree: string
+beforeEach(async () => {
+  w = await makeGitWorld()
+  tree = w.forge.git('rev-parse', `${w.base}^{tree}`)
+})
+afterEach(() => w.close())
+
+const pushed = async (task: string, parent = w.base): Promise<string> => {
+  const commit = w.forge.commit(tree, parent)
+  await w.push(task, w.forge.honest(commit, parent), commit)
+  return commit
+}
+const refs = (): string => w.git(w.repository, 'for-each-ref', '--format=%(refname) %(objectname)')
+const recover = (expected: Record<string, string>) => recoverGit({ ...w.intake, expectedRefs: () => new Map(Object.entries(expected)) }, 'acme')
+
+test('a fetch is a bundle of main and the named tasks, without what the peer has', async () => {
+  const [one, two] = [await pushed('t-1'), await pushed('t-2')]
+  const get = async (tasks: string[], have: string[]) => {
+    await using incoming = await openIncoming(w.gitRoot)
+    const { sizeBytes, tips, path } = await bundleFor(w.intake, { business: 'acme', project: 'stack', tasks, have, directory: incoming.path })
+    const heads = sizeBytes === 0 ? '' : w.git(w.clone, 'bundle', 'list-heads', path)
+    if (sizeBytes > 0) expect(statSync(path).size).toBe(sizeBytes)
+    return { tips, heads }
+  }
+  expect(await get(['t-1', 't-none'], [w.base, 'f'.repeat(40)])).toEqual({
+    tips: { 'refs/heads/main': w.base, 'refs/heads/t-1': one },
+    heads: `${one} refs/heads/work/t-1`,
+  })
+  expect(await get(['t-1'], [one])).toEqual({ tips: { 'refs/heads/main': w.base, 'refs/heads/t-1': one }, heads: '' })
+  expect((await get(['t-1', 't-2'], [])).heads.split('\n').sort()).toEqual(
+    [`${w.base} refs/heads/main`, `${one} refs/heads/work/t-1`, `${two} refs/heads/work/t-2`].sort(),
+  )
+  expect(readdirSync(join(w.gitRoot, '.incoming'))).toEqual([])
+})
+
+test('recovery removes locks, quarantines and half-made repositories', async () => {
+  const one = await pushed('t-1')
+  const left = [
+    'acme/stack.git/refs/heads/main.lock',
+    'acme/stack.git/packed-refs.lock',
+    'acme/stack.git/objects/pack/tmp_pack_x',
+    '.incoming/dead/bundle',
+    'acme/.new-site.git/HEAD',
+  ]
+  for (const path of left) w.write(join(w.gitRoot, path), '')
+  mkdirSync(join(w.gitRoot, 'acme', 'stack.git.lock'))
+  const before = refs()
+  await recover({ 'refs/heads/work/t-1': one })
+  expect(left.filter((path) => existsSync(join(w.gitRoot, path)))).toEqual([])
+  expect(readdirSync(join(w.gitRoot, 'acme'))).toEqual(['stack.git'])
+  expect(refs()).toBe(before)
+  await pushed('t-2') // the control: it works
+})
+
+test('recovery makes refs what the rows say', async () => {
+  const one = await pushed('t-1')
+  await pushed('t-1', one)
+  await pushed('t-2')
+  const lost = await pushed('t-3')
+  w.git(w.repository, 'update-ref', '-d', 'refs/heads/work/t-3')
+  w.git(w.repository, 'update-ref', 'refs/mosaic/incoming/root', one)
+  const expected = { 'refs/heads/work/t-1': one, 'refs/heads/work/t-3': lost, 'refs/mosaic/approved/t-1': one, 'refs/heads/work/t-4': 'f'.repeat(40) }
+  for (let round = 0; round < 2; round++) {
+    await recover(expected)
+    expect(refs().split('\n')).toEqual([
+      `refs/heads/main ${w.base}`,
+      `refs/heads/work/t-1 ${one}`,
+      `refs/heads/work/t-3 ${lost}`,
+      `refs/mosaic/approved/t-1 ${one}`,
+    ])
+  }
+})
+
+test('a crash at each step of a push is put right by the rows', async () => {
+  for (const point of ['push.objects', 'push.ref', 'push.row']) {
+    const commit = w.forge.commit(tree, w.base)
+    const failpoint = (name: string): void => {
+      if (name === point) throw new Error(`killed at ${name}`)
+    }
+    await expect(w.push('t-9', w.forge.honest(commit, w.base), commit, { intake: { failpoint } })).rejects.toThrow(point)
+    await recover({})
+    expect(refs()).toBe(`refs/heads/main ${w.base}`)
+  }
+})
+
+test('a lock held by another process is busy in time, and free afterwards', async () => {
+  const [mine, theirs] = [createRepositoryLocks({ log: silentLog }), createRepositoryLocks({ log: silentLog })]
+  let release: () => void = () => undefined
+  const held = new Promise<void>((resolve) => (release = resolve))
+  const first = theirs.withLock(w.repository, { timeoutMs: 1000 }, () => held)
+  await expect(mine.withLock(w.repository, { timeoutMs: 300 }, () => Promise.resolve('in'))).rejects.toMatchObject({ code: 'busy' })
+  await expect(theirs.withLock(w.repository, { timeoutMs: 300 }, () => Promise.resolve('in'))).rejects.toMatchObject({ code: 'busy' })
+  const second = theirs.withLock(w.repository, { timeoutMs: 5000 }, () => Promise.resolve('second'))
+  release()
+  await first
+  expect(await second).toBe('second')
+  expect(await mine.withLock(w.repository, { timeoutMs: 300 }, () => Promise.resolve('in'))).toBe('in')
+})
+
+test("a diff shows an agent's text and runs none of its drivers; acting files are named", async () => {
+  const blob = w.forge.object('blob', 'evil\n')
+  const commit = w.forge.commit(
+    w.forge.tree([
+      { mode: '100644', name: '.envrc', oid: blob },
+      { mode: '100644', name: 'file.txt', oid: blob },
+    ]),
+    w.base,
+  )
+  await w.push('t-1', w.forge.honest(commit, w.base), commit)
+  const marker = w.path('marker')
+  w.git(w.repository, 'config', 'diff.external', `touch ${marker}`)
+  expect(await diffPush(w.intake, w.repository, commit)).toMatch(/^\+evil$/m)
+  expect(await changedFiles(w.intake, w.repository, commit)).toEqual({ files: ['.envrc', 'file.txt'], acting: ['.envrc'] })
+  expect(existsSync(marker)).toBe(false)
+})
