@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { BUS_METHODS } from '../protocol/bus.ts'
+import { launchToolSchema } from '../protocol/launch.ts'
+import { methodOf, TOOL_GRANTS, type ToolName } from './tools.ts'
+
+/** A tool as a harness lists it. */
+export interface ToolDefinition {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of its arguments. */
+  readonly inputSchema: unknown
+}
+
+const DESCRIPTIONS = {
+  launch: 'Launch a session of another instance, with a task or a first request. The answer names its run, or the rule that refused it.',
+  stop: 'Stop the session of an instance that you launched.',
+  send: 'Send a REQUEST, a RESULT or a NOTE to an instance or to the founder. A RESULT names the REQUEST that it answers in in_reply_to.',
+  answer_later: 'Say that the REQUEST of this turn is not answered by the end of this turn: it stays owed until you send its RESULT.',
+  owed: 'List the REQUESTs without a RESULT, to you and from you.',
+  agents: 'List every instance, with its model and whether a session of it lives.',
+  tasks: 'List tasks.',
+  task_create: 'Create a task.',
+  task_close: 'Close a task. A task with a push closes only once its latest push is approved.',
+  request_review: 'Ask for a review of the latest push of a task.',
+  verdict: 'Approve or reject the commit of a review request.',
+  trail: 'Read the record of what happened.',
+} as const satisfies Readonly<Record<ToolName, string>>
+
+const toSchema = (schema: z.ZodType): unknown => z.toJSONSchema(schema, { io: 'input' })
+
+function schemaOf(name: ToolName): unknown {
+  if (name === 'launch') return toSchema(launchToolSchema)
+  return toSchema(name === 'answer_later' ? z.strictObject({}) : BUS_METHODS[methodOf(name)])
+}
+
+/** The tools of a session with these grants. */
+export const listTools = (grants: readonly string[]): ToolDefinition[] =>
+  (Object.keys(DESCRIPTIONS) as ToolName[])
+    .filter((name) => TOOL_GRANTS[name] === null || grants.includes(TOOL_GRANTS[name]))
+    .map((name) => ({ name, description: DESCRIPTIONS[name], inputSchema: schemaOf(name) }))

@@ -1,0 +1,106 @@
+import { CODES, type ErrorCode, isErrorCode } from '../core/codes.ts'
+import { AppError } from '../core/errors.ts'
+import type { CallTool, ToolAnswer } from '../harness/contract.ts'
+import type { BusMethod } from '../protocol/bus.ts'
+import type { Grant, MessageClass } from '../protocol/common.ts'
+
+type Arguments = Readonly<Record<string, unknown>>
+
+/** The tools that are one method of the bus. The host judges grants and arguments, and records what it denies. */
+const BUS_TOOLS = {
+  stop: 'session.stop',
+  send: 'message.send',
+  owed: 'message.owed',
+  agents: 'agents',
+  tasks: 'task.list',
+  task_create: 'task.create',
+  task_close: 'task.close',
+  request_review: 'review.request',
+  verdict: 'review.verdict',
+  trail: 'trail',
+} as const satisfies Readonly<Record<string, BusMethod>>
+
+export type BusTool = keyof typeof BUS_TOOLS
+export type ToolName = BusTool | 'launch' | 'answer_later'
+const isBusTool = (name: string): name is BusTool => Object.hasOwn(BUS_TOOLS, name)
+export const methodOf = (tool: BusTool): BusMethod => BUS_TOOLS[tool]
+
+/** The grant that a tool is of no use without; null: every session has it. */
+export const TOOL_GRANTS = {
+  launch: 'role.launch',
+  stop: 'role.launch',
+  send: null,
+  answer_later: null,
+  owed: null,
+  agents: null,
+  tasks: null,
+  task_create: 'task.create',
+  task_close: 'task.close',
+  request_review: 'review.request',
+  verdict: 'review.verdict',
+  trail: null,
+} as const satisfies Readonly<Record<ToolName, Grant | null>>
+
+/** What the turn under way has said about its own end. */
+export interface TurnMarks {
+  readonly id: string
+  readonly class: MessageClass
+  later: boolean
+  answered: boolean
+}
+
+export interface ToolDeps {
+  readonly callBus: (method: BusMethod, params: Arguments) => Promise<unknown>
+  /** Asks the launch socket, with the capability; null where the role has none. */
+  readonly launch: ((request: Arguments) => Promise<Arguments>) | null
+  readonly currentTurn: () => TurnMarks | undefined
+}
+
+const HOST_PATH = /(^|[^\w.])\/[\w.]/
+
+/** A refusal as an agent is told it: the reason where there is one that names no path, else the code's fixed text. */
+function refuse(error: ErrorCode, why = ''): ToolAnswer {
+  return { ok: false, error, text: why === '' || HOST_PATH.test(why) ? CODES[error].text : why }
+}
+
+const accept = (result: unknown): ToolAnswer => ({ ok: true, result: result ?? { ok: true } })
+
+async function launch({ launch: ask }: ToolDeps, args: Arguments): Promise<ToolAnswer> {
+  if (ask === null) return refuse('not-permitted')
+  if (Object.hasOwn(args, 'cap')) return refuse('invalid-request', 'launch takes no argument cap')
+  const reply = await ask(args)
+  if (reply.ok === true) return accept(reply)
+  return refuse(typeof reply.error === 'string' && isErrorCode(reply.error) ? reply.error : 'internal')
+}
+
+function answerLater({ currentTurn }: ToolDeps): ToolAnswer {
+  const turn = currentTurn()
+  if (turn?.class !== 'REQUEST') return refuse('not-owed', 'this turn answers no REQUEST')
+  turn.later = true
+  return accept({ ok: true, in_reply_to: turn.id })
+}
+
+async function callBus({ callBus: call, currentTurn }: ToolDeps, tool: BusTool, args: Arguments): Promise<ToolAnswer> {
+  const result = await call(BUS_TOOLS[tool], args)
+  const turn = currentTurn()
+  if (tool === 'send' && args.class === 'RESULT' && turn !== undefined && args.in_reply_to === turn.id) turn.answered = true
+  return accept(result)
+}
+
+async function dispatch(deps: ToolDeps, name: string, args: Arguments): Promise<ToolAnswer> {
+  if (isBusTool(name)) return await callBus(deps, name, args)
+  if (name === 'launch') return await launch(deps, args)
+  if (name === 'answer_later') return answerLater(deps)
+  return refuse('invalid-request', `there is no tool ${name}`)
+}
+
+/** The tools of a session; every refusal is an answer. */
+export const createTools =
+  (deps: ToolDeps): CallTool =>
+  async (name, args) => {
+    try {
+      return await dispatch(deps, name, args)
+    } catch (error) {
+      return error instanceof AppError ? refuse(error.code, error.message) : refuse('internal')
+    }
+  }
