@@ -1,0 +1,239 @@
+import { AppError, codeOf, messageOf } from '../core/errors.ts'
+import { createScope, type Scope } from '../core/scope.ts'
+import type { Grant, SessionPrincipal } from '../protocol/common.ts'
+import type { SessionFile } from '../protocol/session.ts'
+import type { LaunchRow } from '../protocol/rows.ts'
+import { actorOf, admit, type Admission, type LaunchOrder, principalOf, refuse } from './admit.ts'
+import { type BundleParts, type SocketRights, toBundleFiles, toManifest, toSession } from './bundle.ts'
+import { resolveCredentials } from './credentials.ts'
+import type { EarlierRun, EnvClaim, LaunchDeps, OpenedSandbox, PreparedProject, RunDirectory, StartedRun, StartingRow } from './ports.ts'
+
+interface Prepared {
+  readonly claim: EnvClaim
+  readonly projects: readonly PreparedProject[]
+}
+
+interface Spawned {
+  readonly parts: BundleParts
+  readonly files: ReadonlyMap<string, string | Buffer>
+  readonly directory: RunDirectory
+  readonly opened: OpenedSandbox
+}
+
+/** Everything that a failing launch leaves to be undone is registered in `undo` by the step that did it. */
+interface Launch {
+  readonly deps: LaunchDeps
+  readonly order: LaunchOrder
+  readonly admission: Admission
+  readonly undo: Scope
+}
+
+/** The sockets in the sandbox: `launch.sock` for launch.by's role that holds role.launch, `git.sock` for who pushes or judges. */
+function rightsOf(admission: Admission, grants: readonly Grant[], needsModel: boolean): SocketRights {
+  const { row, config } = admission
+  return {
+    launch: row.role === config.business.launch.by && grants.includes('role.launch'),
+    git: grants.includes('git.push.working') || grants.includes('review.verdict'),
+    model: needsModel,
+  }
+}
+
+/** The run to go on with: the one that was named, else the instance's last. */
+function earlierRun({ store }: LaunchDeps, run: string | null, { instance, task }: StartingRow): EarlierRun | null {
+  const found = run === null ? store.sessions.lastOf(instance, task) : store.sessions.get(run)
+  return found === null ? null : { ...found, identity: found.envIdentity }
+}
+
+/** Step 2: the env root, claimed before anything else is done to the tree. */
+async function claimEnvRoot({ deps, order, admission, undo }: Launch): Promise<EnvClaim> {
+  const { row } = admission
+  const { business, env, instance, role, task, run } = row
+  const projects = Object.keys(admission.config.business.projects)
+  const continueFrom = order.mode === 'continue' ? earlierRun(deps, order.run, row) : null
+  const claim = await deps.claim({ business, env, instance, role, task, run, mode: order.mode, discard: order.discard, continueFrom, projects })
+  undo.defer(() => claim.undo())
+  deps.store.writeNow(() => {
+    deps.store.sessions.setEnv(run, { env: claim.env, envRoot: claim.root.path, envOutcome: claim.outcome, envIdentity: claim.root.identity })
+  })
+  return claim
+}
+
+/** Steps 2 and 3: an env root of ours, with current clones in it. */
+async function prepare(launch: Launch): Promise<Prepared> {
+  const { deps } = launch
+  deps.failpoint('launch.claim')
+  const claim = await claimEnvRoot(launch)
+  deps.failpoint('launch.prepare')
+  const projects = await deps.prepare(claim.workspace, deps.stopping)
+  claim.assertSame()
+  return { claim, projects }
+}
+
+/** Step 4: what the bundle is made of. */
+async function toParts({ deps, admission }: Launch, { claim, projects }: Prepared): Promise<BundleParts> {
+  const { row, config } = admission
+  const role = config.roleOf(row.instance)
+  const { needsModelSocket, versions } = deps.harnessOf(row.harness)
+  return {
+    admission,
+    claim,
+    projects,
+    grants: role.grants,
+    tools: role.limits.tools,
+    sockets: rightsOf(admission, role.grants, needsModelSocket),
+    versions,
+    rolePrompt: await deps.rolePrompt(role),
+    runnerProgram: deps.runnerProgram,
+    limits: { ...role.limits },
+    lost: claim.continuityLost === null ? [] : [claim.continuityLost],
+  }
+}
+
+/** Step 4: the run directory with its bundle (the manifest waits for the sandbox). */
+function writeRunDirectory({ deps, admission, undo }: Launch, session: SessionFile, files: ReadonlyMap<string, string | Buffer>): RunDirectory {
+  deps.failpoint('launch.directory')
+  const directory = deps.openRunDirectory(admission.row.run, files, session)
+  undo.defer(() => directory.remove())
+  return directory
+}
+
+/** Step 5: bwrap, spawned and blocked. */
+async function spawnSandbox(launch: Launch, parts: BundleParts, session: SessionFile, directory: RunDirectory): Promise<OpenedSandbox> {
+  const { deps, admission, undo } = launch
+  const { row, config } = admission
+  const { bus, launch: launchSocket, git } = deps.sockets
+  const sockets = [
+    { name: 'bus.sock', path: bus },
+    ...(parts.sockets.launch ? [{ name: 'launch.sock', path: launchSocket }] : []),
+    ...(parts.sockets.git ? [{ name: 'git.sock', path: git }] : []),
+  ]
+  const role = config.roleOf(row.instance)
+  deps.failpoint('launch.spawn')
+  const opened = await deps.openSandbox({ run: row.run, role, session, claim: parts.claim, directory, sockets, env: { MOSAIC_RUN_ID: row.run, ...role.env } })
+  undo.defer(() => opened.sandbox.kill())
+  return opened
+}
+
+/** Steps 6 and 7: read back and compared, its processes in the row, then unblocked and under seccomp. */
+async function release({ deps, admission }: Launch, { parts, files, directory, opened }: Spawned): Promise<void> {
+  const { sandbox, planHash } = opened
+  const { run } = admission.row
+  await sandbox.settle(deps.stopping)
+  parts.claim.assertSame()
+  directory.writeBundle('manifest.json', toManifest(parts, files, opened))
+  deps.failpoint('launch.settled')
+  deps.store.writeNow(() => {
+    deps.store.sessions.setPlan(run, planHash)
+    deps.store.sessions.setSpawned(run, { monitor: sandbox.monitor, init: sandbox.init, bootId: deps.bootId })
+  })
+  deps.failpoint('launch.unblock')
+  const runner = await sandbox.unblock()
+  deps.failpoint('launch.runner')
+  deps.store.writeNow(() => {
+    deps.store.sessions.setRunner(run, runner)
+  })
+}
+
+/** Step 8: from this transaction on the run exists, and a failure is its one end. */
+function commit({ deps, order, admission }: Launch, { claim, projects }: Prepared, opened: OpenedSandbox): void {
+  const { row, task } = admission
+  const { run, instance, role, harness, model, family, launchedBy, manifest } = row
+  const { store, broker } = deps
+  const from = principalOf(order.asker, row.business)
+  deps.failpoint('launch.commit')
+  store.writeNow(() => {
+    store.sessions.setRunning(run)
+    const body = { instance, role, harness, model, family, task: row.task, env: claim.outcome, plan: opened.planHash }
+    store.trail.append({ kind: 'session.started', subject: run, actor: actorOf(order.asker), body })
+    if (order.asker.kind === 'session') {
+      store.trail.append({ kind: 'action.allowed', subject: run, actor: actorOf(order.asker), body: { grant: 'role.launch', instance, run, task: row.task } })
+    }
+    store.launchLog.append({
+      event: 'launch',
+      run,
+      instance,
+      fields: { role, launchedBy, harness, model, family, manifest, env: claim.outcome, task: row.task },
+    })
+    for (const { id, kept } of projects) {
+      if (kept !== null) store.launchLog.append({ event: 'checkout-kept', run, instance, fields: { project: id, reason: kept } })
+    }
+    if (task?.assignee === null) broker.assignTask(task.id, instance, from)
+    if (task !== null || order.request !== null) broker.firstRequest(from, instance, { task: row.task, request: order.request })
+  })
+}
+
+/** Step 9: the capability and the credentials, on the runner's standard input and nowhere else. */
+function giveCapability({ deps, admission }: Launch, { sandbox }: OpenedSandbox, principal: SessionPrincipal): void {
+  const role = admission.config.roleOf(admission.row.instance)
+  const secrets = resolveCredentials(role.credentials, deps.env)
+  deps.failpoint('launch.capability')
+  const cap = deps.capabilities.issue(principal)
+  // a runner that is gone already is the run's end, not this launch's failure
+  sandbox.stdin.on('error', () => undefined)
+  sandbox.stdin.end(`${cap}\n${JSON.stringify(secrets)}\n`)
+}
+
+async function build(launch: Launch): Promise<StartedRun & { readonly opened: OpenedSandbox; readonly prepared: Prepared }> {
+  const { deps, admission } = launch
+  const { row, config } = admission
+  const startedMs = deps.clock.monotonic()
+  const prepared = await prepare(launch)
+  const parts = await toParts(launch, prepared)
+  const files = toBundleFiles(parts)
+  const session = toSession(parts)
+  const directory = writeRunDirectory(launch, session, files)
+  const opened = await spawnSandbox(launch, parts, session, directory)
+  await release(launch, { parts, files, directory, opened })
+  const { run, instance, role, task, launchedBy, launchedByKind } = row
+  const { limits } = config.roleOf(instance)
+  return {
+    run,
+    instance,
+    role,
+    task,
+    launchedBy,
+    launchedByKind,
+    startedMs,
+    claim: prepared.claim,
+    directory,
+    sandbox: opened.sandbox,
+    limits,
+    opened,
+    prepared,
+  }
+}
+
+/** Undoes what was done, last first, and leaves only the refusal. */
+async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown): Promise<AppError> {
+  await undo.close().catch((error: unknown) => {
+    deps.log.error({ err: error, run: admission.row.run }, 'undoing a launch failed')
+  })
+  const refusal = deps.stopping.aborted ? new AppError('host-stopping', 'the bus host is stopping', { cause }) : cause
+  const code = codeOf(refusal)
+  if (code === 'internal') deps.log.error({ err: cause, run: admission.row.run }, 'launch failed')
+  const hint = refusal instanceof AppError ? refusal.hint : undefined
+  const why = code === 'internal' ? `the bus host failed: ${messageOf(cause)}` : messageOf(refusal)
+  return refuse(deps, order, { code, why, ...(hint === undefined ? {} : { hint }) }, admission.row)
+}
+
+/**
+ * A launch in its ten steps. Before the commit a failure undoes everything, in reverse, and is a refusal with the gate's or
+ * the step's code, written to the launch log; from the commit on the reply is ok and a failure is the run's one end.
+ */
+export async function launchSession(deps: LaunchDeps, order: LaunchOrder): Promise<LaunchRow> {
+  deps.failpoint('launch.admit')
+  const admission = await admit(deps, order)
+  const launch: Launch = { deps, order, admission, undo: createScope() }
+  const built = await build(launch)
+    .then((made) => {
+      commit(launch, made.prepared, made.opened)
+      return made
+    })
+    .catch(async (error: unknown) => {
+      throw await giveUp(launch, error)
+    })
+  deps.adopt(built)
+  const { run, instance, role, harness, model, business } = admission.row
+  giveCapability(launch, built.opened, { kind: 'session', business, role, instance, run, grants: new Set(admission.config.roleOf(instance).grants) })
+  return { run, instance, harness, model, env: built.claim.outcome }
+}

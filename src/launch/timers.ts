@@ -1,0 +1,55 @@
+import type { RoleConfig } from '../config/types.ts'
+
+type TimeReason = 'turn-timeout' | 'idle-timeout' | 'run-timeout'
+
+/** The host's clocks over one run. A turn lasts from the delivery of a message until it is settled. */
+export interface RunTimers {
+  turnStarted(): void
+  turnEnded(): void
+  close(): void
+}
+
+/** setTimeout takes at most 2^31-1 ms and fires at once beyond it. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
+
+function after(ms: number | null, act: () => void): NodeJS.Timeout | undefined {
+  return ms === null || ms > MAX_TIMEOUT_MS ? undefined : setTimeout(act, ms).unref()
+}
+
+/** Watches turn, idle and run time; `onOver` is called once, with the first that is over. */
+export function createRunTimers(
+  limits: Pick<RoleConfig['limits'], 'turnTimeoutMs' | 'idleTimeoutMs' | 'runTimeoutMs'>,
+  onOver: (reason: TimeReason) => void,
+): RunTimers {
+  let over = false
+  const fire = (reason: TimeReason) => (): void => {
+    if (over) return
+    over = true
+    close()
+    onOver(reason)
+  }
+  const run = after(limits.runTimeoutMs, fire('run-timeout'))
+  let idle = after(limits.idleTimeoutMs, fire('idle-timeout'))
+  let turn: NodeJS.Timeout | undefined
+  const close = (): void => {
+    for (const timer of [run, idle, turn]) clearTimeout(timer)
+  }
+  return {
+    turnStarted() {
+      if (over) return
+      clearTimeout(idle)
+      clearTimeout(turn)
+      turn = after(limits.turnTimeoutMs, fire('turn-timeout'))
+    },
+    turnEnded() {
+      if (over) return
+      clearTimeout(turn)
+      clearTimeout(idle)
+      idle = after(limits.idleTimeoutMs, fire('idle-timeout'))
+    },
+    close() {
+      over = true
+      close()
+    },
+  }
+}
