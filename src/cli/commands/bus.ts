@@ -1,0 +1,131 @@
+import type { ControlClient } from '../../client/control.ts'
+import { AppError } from '../../core/errors.ts'
+import { escapeLine } from '../../core/escape.ts'
+import type { StatusRow } from '../../protocol/rows.ts'
+import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
+import { duration } from '../parse.ts'
+import { fields, table } from '../render.ts'
+import { doneResult } from '../results.ts'
+import { BUS_LOGS } from './bus-logs.ts'
+
+interface StartOptions {
+  readonly business: string | undefined
+  readonly pm: boolean
+  readonly detach: boolean
+}
+
+/** The daemon is loaded here and nowhere else: no other verb pays for it. */
+async function startHost(context: CliContext, { business, pm, detach }: StartOptions): Promise<number> {
+  const [{ startBusHost }, { resolveConfigDir }] = await Promise.all([import('../../daemon/main.ts'), import('../../config/paths.ts')])
+  const { dataRoot } = context.options
+  return startBusHost({
+    configDir: resolveConfigDir(context.env, context.home),
+    ...(dataRoot === undefined ? {} : { dataRoot }),
+    ...(business === undefined ? {} : { business }),
+    pm,
+    detach,
+    env: context.env,
+  })
+}
+
+/** Becomes that user and runs this program anew, without --user; returns only when we are that user already. */
+async function becomeUser(context: CliContext, name: string, argv: readonly string[]): Promise<void> {
+  if (process.getuid?.() !== 0) {
+    const { userInfo } = await import('node:os')
+    if (userInfo().username === name) return
+    throw new AppError('not-permitted', `only root can start a bus host as ${name}`, { hint: `sudo mosaic bus start --user ${name}` })
+  }
+  const { becomeUser: become } = await import('../../daemon/user.ts')
+  become(name, argv, context.env)
+}
+
+async function start(context: CliContext, input: Input): Promise<number> {
+  const [user, business] = [input.text('user'), input.text('business')]
+  const [pm, detach] = [input.flag('pm'), input.flag('detach')]
+  if (user !== undefined) {
+    const { dataRoot } = context.options
+    const options = [
+      business === undefined ? [] : ['--business', business],
+      pm ? ['--pm'] : [],
+      detach ? ['--detach'] : [],
+      dataRoot === undefined ? [] : ['--data-root', dataRoot],
+    ]
+    await becomeUser(context, user, [process.argv[1] ?? 'mosaic', 'bus', 'start', ...options.flat()])
+  }
+  return startHost(context, { business, pm, detach })
+}
+
+function toStatusText(out: Output, row: StatusRow): string {
+  const { capacity, warnings, sockets: _, ...more } = row
+  const slots = Object.entries(capacity).map(([family, { max, live, retryAt }]) => [
+    family,
+    `${String(live)} of ${String(max)}`,
+    retryAt === null ? null : `limited until ${retryAt}`,
+  ])
+  const lines = warnings.map((line) => `${out.style('yellow', 'warning')}: ${escapeLine(line)}\n`).join('')
+  return `${fields(out, more)}${slots.length === 0 ? '' : `\n${table(out, ['FAMILY', 'LIVE', 'LIMIT'], slots)}`}${lines === '' ? '' : `\n${lines}`}`
+}
+
+async function status(context: CliContext): Promise<Result> {
+  const row = await (await context.control()).call('status', {})
+  return { data: row, human: () => toStatusText(context.out, row), ids: [String(row.pid)] }
+}
+
+const EXIT_TIMEOUT_MS = 60_000
+
+/** Asks the host to stop and waits until its process is gone: then its lock is free, too. */
+async function stopHost(context: CliContext, control: ControlClient, input: Input): Promise<StatusRow> {
+  const [drainMs, timeoutMs] = [input.number('drain'), input.number('timeout')]
+  const row = await control.call('status', {})
+  const { startTimeOf, waitGone } = await import('../../core/proc.ts')
+  const startTime = startTimeOf(row.pid)
+  await control
+    .call('shutdown', { ...(drainMs === undefined ? {} : { drainMs }), ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+    .catch((error: unknown) => {
+      // a host that closes before it answers has done what it was asked
+      if (!(error instanceof AppError) || error.code !== 'host-not-running') throw error
+    })
+  await control.closed
+  if (startTime === null) return row
+  const isGone = await waitGone({ pid: row.pid, start: startTime }, { timeoutMs: EXIT_TIMEOUT_MS, signal: context.signal })
+  if (!isGone) throw new AppError('timeout', `the bus host (pid ${String(row.pid)}) closed its sockets and still runs`, { hint: 'mosaic bus logs' })
+  return row
+}
+
+async function stop(context: CliContext, input: Input): Promise<Result> {
+  const row = await stopHost(context, await context.control(), input)
+  return doneResult({ pid: row.pid, business: row.business }, `the bus host of ${row.business} (pid ${String(row.pid)}) has stopped`, String(row.pid))
+}
+
+async function restart(context: CliContext, input: Input): Promise<number> {
+  const row = await stopHost(context, await context.control(), input)
+  return startHost(context, { business: input.text('business') ?? row.business, pm: input.flag('pm'), detach: true })
+}
+
+async function reload(context: CliContext): Promise<Result> {
+  const facts = await (await context.control()).call('reload', {})
+  if (Array.isArray(facts.errors) && facts.errors.length > 0)
+    throw new AppError('config-invalid', 'the configuration is not valid; the old one still serves', { hint: 'mosaic config check', data: facts })
+  return { data: facts, human: () => `reloaded\n${fields(context.out, facts)}` }
+}
+
+const BUSINESS = { flags: '--business <id>', summary: 'which business, when there are more' }
+const PM = { flags: '--pm', summary: 'launch the instance that may launch the others, too' }
+const DRAIN = { flags: '--drain <D>', summary: 'let running turns end within this time', parse: duration }
+const TIMEOUT = { flags: '--timeout <D>', summary: 'how long each session may take before it is killed (default: 10s)', parse: duration }
+
+export const commands: readonly CommandSpec[] = [
+  {
+    name: 'bus start',
+    summary: 'start the bus host, in the foreground',
+    options: [BUSINESS, PM, { flags: '--detach', summary: 'return once it is ready' }, { flags: '--user <name>', summary: 'as root: run it as this user' }],
+    examples: ['mosaic bus start --pm', 'sudo mosaic bus start --user ada --detach'],
+    handlesSignals: true,
+    run: start,
+  },
+  { name: 'bus stop', summary: 'stop it with all its sessions, and wait until it is gone', options: [DRAIN, TIMEOUT], run: stop },
+  { name: 'bus restart', summary: 'stop it and start it again, detached', options: [BUSINESS, PM, DRAIN, TIMEOUT], run: restart },
+  { name: 'bus status', summary: 'what it serves, and how much of it', run: status },
+  { name: 'bus reload', summary: 'read the configuration again; an invalid one changes nothing', run: reload },
+  BUS_LOGS,
+]

@@ -1,0 +1,125 @@
+import { isRunId } from '../../core/ids.ts'
+import type { RunRow } from '../../protocol/rows.ts'
+import { AppError } from '../../core/errors.ts'
+import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
+import { waitFor } from '../follow.ts'
+import { duration, toUsage } from '../parse.ts'
+import { ago, table } from '../render.ts'
+import { doneResult, listResult, rowResult } from '../results.ts'
+
+const HEADER = ['RUN', 'INSTANCE', 'STATE', 'MODEL', 'HARNESS', 'TASK', 'BY', 'AGE', 'END']
+
+function stateOf(row: RunRow): string {
+  if (!row.live) return row.state
+  if (row.paused) return `${row.state} (paused)`
+  return row.waitingUntil === null ? row.state : `${row.state} (waits until ${row.waitingUntil})`
+}
+
+const endOf = (row: RunRow): string | null => (row.reason === null ? null : [row.reason, row.exitCode, row.signal].filter((part) => part !== null).join(' '))
+
+const toTable = (out: Output, rows: readonly RunRow[]): string =>
+  table(
+    out,
+    HEADER,
+    rows.map((row) => [row.run, row.instance, stateOf(row), row.model, row.harness, row.task, row.launchedBy, ago(row.startedAt), endOf(row)]),
+  )
+
+async function ps(context: CliContext, input: Input): Promise<Result> {
+  const control = await context.control()
+  const rows = await control.call('ps', input.flag('all') ? { all: true } : {})
+  return listResult(
+    rows,
+    (row) => row.run,
+    () => toTable(context.out, rows),
+  )
+}
+
+async function show(context: CliContext, input: Input): Promise<Result> {
+  const row = await (await context.control()).call('show', { run: input.arg(0) })
+  return rowResult(context, row, row.run)
+}
+
+/** `r2` may be an instance and the beginning of a run's id; an instance of that name wins. */
+async function toTarget(context: CliContext, text: string): Promise<{ run: string } | { instance: string }> {
+  if (isRunId(text)) return { run: text }
+  if (!/^r[0-9a-f]{1,11}$/.test(text)) return { instance: text }
+  const agents = await (await context.control()).call('agents', {})
+  return agents.some(({ instance }) => instance === text) ? { instance: text } : { run: text }
+}
+
+async function wouldStop(context: CliContext, target: { run: string } | { instance: string } | { all: true }): Promise<Result> {
+  const live = (await (await context.control()).call('ps', {})).filter((row) => row.live)
+  const rows = live.filter((row) => ('run' in target ? row.run.startsWith(target.run) : 'instance' in target ? row.instance === target.instance : true))
+  if (rows.length === 0 && !('all' in target))
+    throw new AppError('not-running', `${'run' in target ? target.run : target.instance} does not run`, { hint: 'mosaic ps' })
+  return listResult(
+    rows,
+    (row) => row.run,
+    () => rows.map((row) => `would stop ${row.run} (${row.instance})\n`).join(''),
+  )
+}
+
+async function stop(context: CliContext, input: Input): Promise<Result> {
+  const timeoutMs = input.number('timeout')
+  const [name] = input.args
+  if ((name === undefined) !== input.flag('all')) throw toUsage('stop takes a run, an instance or --all', 'mosaic stop coder')
+  const target = name === undefined ? { all: true as const } : await toTarget(context, name)
+  if (input.flag('dryRun')) return wouldStop(context, target)
+  const rows = [await (await context.control()).call('stop', { ...target, ...(timeoutMs === undefined ? {} : { timeoutMs }) })].flat()
+  return listResult(
+    rows,
+    (row) => row.run,
+    () => rows.map((row) => `stopped ${row.run} (${row.instance})\n`).join(''),
+  )
+}
+
+async function kill(context: CliContext, input: Input): Promise<Result> {
+  const row = await (await context.control()).call('kill', { run: input.arg(0) })
+  return doneResult(row, `killed ${row.run} (${row.instance})`, row.run)
+}
+
+const setPaused =
+  (method: 'pause' | 'resume', word: string) =>
+  async (context: CliContext, input: Input): Promise<Result> => {
+    const instance = input.arg(0)
+    const data = await (await context.control()).call(method, { instance })
+    return doneResult(data, `${word} ${instance}`, instance)
+  }
+
+/** The row of a run once it has ended; undefined when the time was over first. */
+export async function waitEnd(context: CliContext, run: string, timeoutMs: number | undefined): Promise<RunRow | undefined> {
+  const control = await context.control()
+  return waitFor(timeoutMs, async (waitMs) => {
+    const row = await control.call('wait', { run, waitMs })
+    return row.state === 'ended' ? row : undefined
+  })
+}
+
+async function wait(context: CliContext, input: Input): Promise<Result> {
+  const run = input.arg(0)
+  const row = await waitEnd(context, run, input.number('timeout'))
+  if (row === undefined) throw new AppError('timeout', `${run} has not ended yet`, { hint: `mosaic wait ${run}`, data: { run } })
+  return doneResult(row, `${row.run} (${row.instance}) ended: ${endOf(row) ?? 'unknown'}`, row.run)
+}
+
+const TIMEOUT = { flags: '--timeout <D>', parse: duration }
+
+export const commands: readonly CommandSpec[] = [
+  { name: 'ps', summary: 'list the sessions', options: [{ flags: '-a, --all', summary: 'ended runs too' }], run: ps },
+  { name: 'show <run>', summary: 'show one run', run: show },
+  {
+    name: 'stop [run-or-instance]',
+    summary: 'stop a session, and wait until all of it is gone',
+    options: [
+      { flags: '--all', summary: 'every session' },
+      { ...TIMEOUT, summary: 'how long it may take before it is killed (default: 10s)' },
+      { flags: '--dry-run', summary: 'only say what would be stopped' },
+    ],
+    examples: ['mosaic stop coder', 'mosaic stop --all --timeout 1m'],
+    run: stop,
+  },
+  { name: 'kill <run>', summary: 'end a run at once', run: kill },
+  { name: 'pause <instance>', summary: 'give an instance no new turn', run: setPaused('pause', 'paused') },
+  { name: 'resume <instance>', summary: 'let a paused instance go on', run: setPaused('resume', 'resumed') },
+  { name: 'wait <run>', summary: 'wait until a run has ended', options: [{ ...TIMEOUT, summary: 'how long to wait' }], run: wait },
+]

@@ -1,0 +1,28 @@
+import { AppError } from '../core/errors.ts'
+import type { CliContext, Input } from './context.ts'
+
+/** Reads what commander parsed, by type. */
+export function createInput(args: readonly string[], options: Readonly<Record<string, unknown>>): Input {
+  return {
+    args,
+    arg: (index) => args[index] ?? '',
+    flag: (name) => options[name] === true,
+    text: (name) => (typeof options[name] === 'string' ? options[name] : undefined),
+    number: (name) => (typeof options[name] === 'number' ? options[name] : undefined),
+  }
+}
+
+/** The text of an operand or an option: `-` stands for standard input, without the newline at its end. */
+export async function readText(context: CliContext, text: string): Promise<string> {
+  if (text !== '-') return text
+  const chunks: Buffer[] = []
+  for await (const chunk of context.stdin) {
+    context.signal.throwIfAborted()
+    chunks.push(Buffer.from(chunk))
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks)).replace(/\n$/, '')
+  } catch {
+    throw new AppError('usage', 'standard input is no UTF-8 text')
+  }
+}

@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { packageRoot } from '../core/paths.ts'
+import { runProgram } from './program.ts'
+
+function readVersion(): string {
+  const found: unknown = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'))
+  return typeof found === 'object' && found !== null && 'version' in found && typeof found.version === 'string' ? found.version : 'unknown'
+}
+
+const onInterrupt = (handler: () => void): void => void process.on('SIGINT', handler)
+const written = (stream: NodeJS.WriteStream): Promise<void> => new Promise((resolve) => stream.write('', () => resolve()))
+
+/** What bin/mosaic.js calls: one command line of this process, and its end. */
+export async function main(): Promise<never> {
+  // `mosaic log | head`: a reader that has enough is no failure
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  const { env, stdin, stdout, stderr } = process
+  const exit = await runProgram(process.argv.slice(2), {
+    version: readVersion(),
+    env,
+    cwd: process.cwd(),
+    home: env.HOME ?? homedir(),
+    stdin,
+    stdout,
+    stderr,
+    onInterrupt,
+  })
+  // process.exit drops what a pipe has not taken yet
+  await Promise.all([written(stdout), written(stderr)])
+  process.exit(exit)
+}

@@ -1,0 +1,97 @@
+import { Command, CommanderError, Option } from 'commander'
+import type { CommandSpec, OptionSpec } from './context.ts'
+import { GROUPS, SECTIONS } from './modules.ts'
+import { toUsage } from './parse.ts'
+import type { Sink } from './output.ts'
+
+export interface TreeDeps {
+  /** The help texts. */
+  readonly stdout: Sink
+  readonly version: string
+  run(spec: CommandSpec, command: Command): Promise<void>
+}
+
+const wordsOf = (command: Command): string => (command.parent === null ? command.name() : `${wordsOf(command.parent)} ${command.name()}`)
+
+/** commander's refusals as ours; help and version that were asked for are no errors and stay as they are. */
+function onExit(command: Command): (error: CommanderError) => never {
+  return (error) => {
+    if (error.exitCode === 0) throw error
+    const hint = `${wordsOf(command)} --help`
+    if (error.code === 'commander.help') throw toUsage(`${wordsOf(command)} needs a verb`, hint)
+    const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n')
+    throw toUsage(message, suggestion?.replace(/^\((.*)\)$/, '$1') ?? hint)
+  }
+}
+
+function toOption(spec: OptionSpec): Option {
+  const option = new Option(spec.flags, spec.summary).makeOptionMandatory(spec.required === true).conflicts([...(spec.conflicts ?? [])])
+  return spec.parse === undefined ? option : option.argParser(spec.parse)
+}
+
+function childOf(parent: Command, word: string): Command {
+  const found = parent.commands.find((child) => child.name() === word)
+  if (found !== undefined) return found
+  const child = parent.command(word)
+  child.exitOverride(onExit(child)).description(GROUPS[word] ?? '')
+  return child
+}
+
+function addSpec(root: Command, spec: CommandSpec, deps: TreeDeps): Command {
+  const tokens = spec.name.split(' ')
+  const firstOperand = tokens.findIndex((token) => /^[<[]/.test(token))
+  const words = firstOperand === -1 ? tokens : tokens.slice(0, firstOperand)
+  const command = words.reduce(childOf, root)
+  for (const operand of tokens.slice(words.length)) command.argument(operand)
+  for (const option of spec.options ?? []) command.addOption(toOption(option))
+  command.description(spec.summary).action(() => deps.run(spec, command))
+  if (spec.examples !== undefined) command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  ${line}\n`).join('')}`)
+  return command
+}
+
+function createRoot(deps: TreeDeps): Command {
+  const root = new Command('mosaic')
+  root
+    .description('runs a company of sandboxed AI coding agents on this machine')
+    .exitOverride(onExit(root))
+    .helpCommand(false)
+    .configureOutput({
+      writeOut: (text) => void deps.stdout.write(text),
+      writeErr: () => undefined,
+      getOutHelpWidth: () => deps.stdout.columns ?? 100,
+      getOutHasColors: () => false,
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .version(deps.version, '-V, --version', 'print the version')
+    .option('--json', 'one JSON envelope on stdout, for errors too')
+    .option('-q, --quiet', 'ids only, one a line')
+    .option('--data-root <dir>', 'the data root, instead of $MOSAIC_DATA and system.yaml')
+    .addHelpText(
+      'after',
+      '\nTimes are 90s, 10m, 2h, 7d or RFC 3339. Ids may be cut short while they stay unique. TEXT may be -, standard input.\n`mosaic help codes` lists error codes and exit statuses.',
+    )
+  return root
+}
+
+/** The commands of the files that own these first words; all of them when no file does. */
+export async function buildTree(firstWord: string | undefined, deps: TreeDeps): Promise<Command> {
+  const root = createRoot(deps)
+  const isKnown = firstWord !== undefined && SECTIONS.some(({ modules }) => modules.some(({ words }) => words.includes(firstWord)))
+  for (const { heading, modules } of SECTIONS) {
+    for (const { words, load } of modules) {
+      if (isKnown && !words.includes(firstWord)) continue
+      for (const spec of (await load()).commands) addSpec(root, spec, deps)
+      for (const word of words) root.commands.find((command) => command.name() === word)?.helpGroup(heading)
+    }
+  }
+  return root
+}
+
+/** The help of a verb or group, or undefined when there is none. */
+export async function helpOf(words: readonly string[], deps: TreeDeps): Promise<string | undefined> {
+  let command: Command | undefined = await buildTree(undefined, deps)
+  for (const word of words) command = command?.commands.find((child) => child.name() === word)
+  return command?.helpInformation()
+}
+
+export const isHelpShown = (error: unknown): boolean => error instanceof CommanderError && error.exitCode === 0

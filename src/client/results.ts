@@ -1,0 +1,81 @@
+import type { ControlMethod } from '../protocol/control.ts'
+import type {
+  AgentRow,
+  AskRow,
+  EnvRow,
+  LaunchRow,
+  LogRow,
+  MessageRow,
+  OwedRow,
+  PushRow,
+  ReviewRow,
+  RunRow,
+  StatusRow,
+  TaskRow,
+  TimelineRow,
+  TrailHeadRow,
+  TrailRow,
+  TrailVerifyRow,
+} from '../protocol/rows.ts'
+
+/** A file of a run, read by the client itself: it is the same user. */
+interface FileRow {
+  readonly path: string
+}
+
+interface DiffRow {
+  readonly push: string
+  /** What `git diff` prints. */
+  readonly diff: string
+}
+
+interface SentRow {
+  readonly id: string
+}
+
+/** Facts that are shown as they come. */
+type Facts = Readonly<Record<string, unknown>>
+
+/** What each method of the control socket answers. Lists are pages: an empty one is the last. */
+export interface ControlResults extends Record<ControlMethod, unknown> {
+  readonly agents: readonly AgentRow[]
+  readonly 'message.send': SentRow
+  readonly 'message.ack': Facts
+  readonly 'message.owed': readonly OwedRow[]
+  readonly 'message.show': MessageRow
+  readonly 'message.thread': readonly MessageRow[]
+  readonly 'task.create': TaskRow
+  readonly 'task.list': readonly TaskRow[]
+  readonly 'task.show': TaskRow
+  readonly 'task.assign': TaskRow
+  readonly 'task.close': TaskRow
+  readonly 'review.request': ReviewRow
+  readonly 'review.list': readonly ReviewRow[]
+  readonly 'review.show': ReviewRow
+  readonly 'review.verdict': ReviewRow
+  readonly 'push.list': readonly PushRow[]
+  readonly 'push.show': PushRow
+  readonly 'push.diff': DiffRow
+  readonly status: StatusRow
+  readonly ps: readonly RunRow[]
+  readonly show: RunRow
+  /** The row once the run has ended, or as it is after waitMs. */
+  readonly wait: RunRow
+  readonly launch: LaunchRow
+  readonly stop: readonly RunRow[]
+  readonly kill: RunRow
+  readonly logs: FileRow
+  readonly transcript: FileRow
+  readonly ask: AskRow
+  readonly inbox: readonly MessageRow[]
+  readonly log: readonly LogRow[]
+  readonly 'log.explain': Facts
+  readonly timeline: readonly TimelineRow[]
+  readonly trail: readonly TrailRow[]
+  readonly 'trail.head': TrailHeadRow
+  readonly 'trail.verify': TrailVerifyRow
+  readonly reload: Facts
+  readonly 'env.list': readonly EnvRow[]
+  readonly 'env.release': Facts
+  readonly gc: readonly Facts[]
+}
