@@ -1,0 +1,49 @@
+import { AppError } from '../../core/errors.ts'
+import type { SessionRecord } from '../../store/sessions.ts'
+import type { RunRow } from '../../protocol/rows.ts'
+import type { Host } from '../host.ts'
+import { toTimestamp } from '../../core/clock.ts'
+
+/** The run of that id or of a unique beginning of it. Throws `run-not-found`, `run-ambiguous`. */
+export function findRun({ store, deps }: Host, prefix: string): SessionRecord {
+  const exact = store.sessions.get(prefix)
+  const found = exact === null && prefix !== '' ? store.sessions.findByPrefix(prefix) : [exact].filter((row) => row !== null)
+  const own = found.filter((row) => row.business === deps.config.business().id)
+  const [first, second] = own
+  if (first === undefined) throw new AppError('run-not-found', `no run begins with ${JSON.stringify(prefix)}`, { hint: 'mosaic ps -a' })
+  if (second !== undefined) {
+    throw new AppError('run-ambiguous', `${JSON.stringify(prefix)} begins ${own.map(({ run }) => run).join(', ')}`, { hint: 'write more of the run id' })
+  }
+  return first
+}
+
+/** A run as the CLI shows it. */
+export function toRunRow({ turns }: Host, record: SessionRecord): RunRow {
+  const { run, instance, role, business, task, harness, model, family, state, live, launchedBy, pid, runnerPid } = record
+  const { startedAt, endedAt, reason, exitCode, signal, runDir, envRoot } = record
+  const untilMs = live ? turns.waitingUntil(run) : null
+  const now = { paused: live && turns.isPaused(instance), waitingUntil: untilMs === null ? null : toTimestamp(untilMs) }
+  return {
+    run,
+    instance,
+    role,
+    business,
+    task,
+    harness,
+    model,
+    family,
+    state,
+    live,
+    launchedBy,
+    pid,
+    runnerPid,
+    startedAt,
+    endedAt,
+    reason,
+    exitCode,
+    signal,
+    runDir,
+    envRoot,
+    ...now,
+  }
+}

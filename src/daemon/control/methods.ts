@@ -1,0 +1,116 @@
+import { AppError } from '../../core/errors.ts'
+import { parseParams } from '../../bus/params.ts'
+import { listEnvRoots } from '../../envroot/list.ts'
+import { collectGarbage } from '../../envroot/gc.ts'
+import { releaseEnvRoot } from '../../envroot/release.ts'
+import { showConfig } from '../../config/explain.ts'
+import { CONTROL_METHODS, type ControlMethod, type ControlParams } from '../../protocol/control.ts'
+import type { AskRow, RunRow } from '../../protocol/rows.ts'
+import type { Principal } from '../../protocol/common.ts'
+import type { Host } from '../host.ts'
+import { findRun, toRunRow } from './find-run.ts'
+import { explainLog, readLog, readTimeline, readTrail, runFile, verifyTrail } from './record.ts'
+import { founderLaunch, killRun, setPaused, stopRuns, waitForEnd } from './sessions.ts'
+import { readStatus } from './status.ts'
+
+/** What the control socket needs of the daemon's life beside the host's parts. */
+export interface ControlDeps {
+  readonly host: Host
+  readonly isReady: () => boolean
+  readonly reload: () => Promise<Readonly<Record<string, unknown>>>
+  readonly shutdown: (options: { readonly drainMs?: number | undefined; readonly timeoutMs?: number | undefined }) => void
+}
+
+type Handler<M extends ControlMethod> = (deps: ControlDeps, params: ControlParams<M>, signal: AbortSignal) => unknown
+export type Answer = (params: unknown, signal: AbortSignal) => unknown
+
+const founder = ({ host }: ControlDeps): Principal => ({ kind: 'founder', name: host.deps.config.current().system.founder })
+const businessOf = (host: Host): string => host.deps.config.business().id
+
+async function ask(deps: ControlDeps, params: ControlParams<'ask'>, signal: AbortSignal): Promise<AskRow> {
+  const { broker, live, store } = deps.host
+  const { instance, body, resume, deadline, waitMs } = params
+  const send = async (): Promise<string> => {
+    if (instance === undefined || body === undefined) throw new AppError('invalid-request', 'ask takes instance and body, or resume')
+    return (await broker.messages.send(founder(deps), { to: instance, class: 'REQUEST', body, ...(deadline === undefined ? {} : { deadline }) })).id
+  }
+  const id = resume ?? (await send())
+  const { to } = broker.messages.show(id)
+  const result = await broker.messages.result(id, { waitMs, signal })
+  const session = store.sessions.liveOf(to)
+  return { id, result, live: session !== null && live.has(session.run) }
+}
+
+function listRuns({ host }: ControlDeps, { all }: ControlParams<'ps'>): readonly RunRow[] {
+  const records = all === true ? host.store.sessions.all().reverse() : host.store.sessions.live()
+  return records.filter((record) => record.business === businessOf(host)).map((record) => toRunRow(host, record))
+}
+
+const endedAt =
+  ({ store }: Host) =>
+  (run: string): number | null => {
+    const at = store.sessions.get(run)?.endedAt
+    return at === null || at === undefined ? null : Date.parse(at)
+  }
+
+const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
+  agents: ({ host }) => host.broker.roles.agents(),
+  'message.send': (deps, params) => deps.host.broker.messages.send(founder(deps), params),
+  'message.ack': (deps, { ids }) => deps.host.broker.messages.ack(founder(deps), ids),
+  'message.owed': (deps) => deps.host.broker.messages.owed(founder(deps)),
+  'message.show': ({ host }, { id }) => host.broker.messages.show(id),
+  'message.thread': ({ host }, { id }) => host.broker.messages.thread(id),
+  inbox: ({ host }, params, signal) => host.broker.messages.inbox({ ...params, signal }),
+  ask,
+  'task.create': (deps, params) => deps.host.broker.tasks.create(founder(deps), params),
+  'task.list': (deps, params) => deps.host.broker.tasks.list(founder(deps), params),
+  'task.show': (deps, params) => deps.host.broker.tasks.show(founder(deps), params),
+  'task.assign': (deps, params) => deps.host.broker.tasks.assign(founder(deps), params),
+  'task.close': (deps, params) => deps.host.broker.tasks.close(founder(deps), params),
+  'event.record': (deps, params) => deps.host.broker.records.record(founder(deps), params),
+  status: ({ host, isReady }) => readStatus(host, isReady()),
+  ps: listRuns,
+  show: ({ host }, { run }) => toRunRow(host, findRun(host, run)),
+  wait: ({ host }, params, signal) => waitForEnd(host, params, signal),
+  launch: ({ host }, params) => founderLaunch(host, params),
+  stop: ({ host }, params) => stopRuns(host, params),
+  kill: ({ host }, params) => killRun(host, params),
+  pause: ({ host }, params) => setPaused(host, params, true),
+  resume: ({ host }, params) => setPaused(host, params, false),
+  logs: ({ host }, { run }) => runFile(host, run, 'runner.log'),
+  transcript: ({ host }, { run }) => runFile(host, run, 'transcript.jsonl'),
+  log: ({ host }, params, signal) => readLog(host, params, signal),
+  'log.explain': ({ host }, params) => explainLog(host, params),
+  timeline: ({ host }, params) => readTimeline(host, params),
+  trail: ({ host }, params, signal) => readTrail(host, params, signal),
+  'trail.head': ({ host }) => host.store.trail.head(),
+  'trail.verify': ({ host }, params, signal) => verifyTrail(host, params, signal),
+  reload: ({ reload }) => reload(),
+  shutdown: ({ shutdown }, params) => {
+    shutdown(params)
+    return {}
+  },
+  'config.show': ({ host }) => showConfig(host.deps.config.current(), businessOf(host)),
+  'env.list': ({ host }) => listEnvRoots(host.envRoots, businessOf(host)),
+  'env.release': ({ host }, { env }) => releaseEnvRoot({ ...host.envRoots, now: Date.now }, businessOf(host), env),
+  gc: ({ host }, { apply = false }) => {
+    const { keepRunsMs } = host.deps.config.current().system
+    return collectGarbage({ ...host.envRoots, now: Date.now, endedAt: endedAt(host) }, { business: businessOf(host), apply, keepRunsMs })
+  },
+}
+
+function bind<M extends ControlMethod>(deps: ControlDeps, method: M): Answer | undefined {
+  const handler: Handler<M> | undefined = HANDLERS[method]
+  return handler === undefined ? undefined : (params, signal) => handler(deps, parseParams(CONTROL_METHODS[method], params) as ControlParams<M>, signal)
+}
+
+/** Every method of the control socket with its parameters checked. */
+export function createAnswers(deps: ControlDeps): ReadonlyMap<string, Answer> {
+  const methods = Object.keys(CONTROL_METHODS) as ControlMethod[]
+  return new Map(
+    methods.flatMap((method) => {
+      const answer = bind(deps, method)
+      return answer === undefined ? [] : [[method, answer] as const]
+    }),
+  )
+}

@@ -1,0 +1,54 @@
+import { join } from 'node:path'
+import { AppError } from '../../core/errors.ts'
+import { CODES, isErrorCode } from '../../core/codes.ts'
+import type { ControlParams } from '../../protocol/control.ts'
+import type { LogRow, TimelineRow, TrailRow, TrailVerifyRow } from '../../protocol/rows.ts'
+import { waitFor } from '../../bus/wait-for.ts'
+import type { Host } from '../host.ts'
+import { toTimeline } from '../timeline.ts'
+import { findRun } from './find-run.ts'
+
+const PAGE = 1000
+
+const orNull = <T>(rows: readonly T[]): readonly T[] | null => (rows.length === 0 ? null : rows)
+
+/** A page of the launch log; with waitMs, as soon as it has a row. */
+export async function readLog({ store }: Host, { waitMs, ...filter }: ControlParams<'log'>, signal: AbortSignal): Promise<readonly LogRow[]> {
+  return (await waitFor(store, () => orNull(store.launchLog.list(filter)), { waitMs, signal })) ?? []
+}
+
+/** Which rule decided an entry of the launch log, with its numbers. */
+export function explainLog({ store }: Host, { seq }: ControlParams<'log.explain'>): Readonly<Record<string, unknown>> {
+  const row = store.launchLog.get(seq)
+  if (row === null) throw new AppError('record-not-found', `the launch log has no entry ${String(seq)}`, { hint: 'mosaic log' })
+  const code = typeof row.code === 'string' && isErrorCode(row.code) ? row.code : null
+  return code === null ? row : { ...row, meaning: CODES[code].text, retry: CODES[code].retry }
+}
+
+/** Every page of a table, oldest first. */
+function all<T extends { readonly seq: number }>(page: (after: number) => readonly T[]): T[] {
+  const rows: T[] = []
+  for (let next = page(0); next.length > 0; next = page(rows.at(-1)?.seq ?? 0)) rows.push(...next)
+  return rows
+}
+
+export function readTimeline({ store }: Host, { sinceMs, task }: ControlParams<'timeline'>): readonly TimelineRow[] {
+  const log = all((after) => store.launchLog.list({ after, limit: PAGE }))
+  const trail = all((after) => store.trail.list({ after, limit: PAGE }))
+  return toTimeline(log, trail, { sinceMs, task })
+}
+
+export async function readTrail({ store }: Host, { waitMs, ...filter }: ControlParams<'trail'>, signal: AbortSignal): Promise<readonly TrailRow[]> {
+  const query = { ...filter, limit: filter.limit ?? PAGE }
+  return (await waitFor(store, () => orNull(store.trail.list(query)), { waitMs, signal })) ?? []
+}
+
+/** Recomputes the whole chain; with `head`, that it ends there (or, if it has grown since, that it holds that hash). */
+export async function verifyTrail({ store }: Host, { head }: ControlParams<'trail.verify'>, signal: AbortSignal): Promise<TrailVerifyRow> {
+  const check = await store.trail.verify({ signal })
+  const found = head === undefined || head === check.head
+  return { ...check, ok: check.ok && found }
+}
+
+/** Where a file of a run is; the client reads it itself, being the same user. */
+export const runFile = (host: Host, run: string, name: string): { readonly path: string } => ({ path: join(findRun(host, run).runDir, name) })

@@ -1,0 +1,90 @@
+import { AppError } from '../../core/errors.ts'
+import { dryRun, type LaunchOrder } from '../../launch/admit.ts'
+import type { ControlParams } from '../../protocol/control.ts'
+import type { LaunchRow, RunRow } from '../../protocol/rows.ts'
+import type { Host } from '../host.ts'
+import { findRun, toRunRow } from './find-run.ts'
+
+const STOP_MS = 10_000
+
+/** A refused launch as the founder reads it: `INSTANCE launch refused: CODE (why)`. `who` is `PM` for --pm. */
+export function toLaunchError(error: unknown, who: string): unknown {
+  if (!(error instanceof AppError)) return error
+  return new AppError(error.code, `${who} launch refused: ${error.code} (${error.message})`, {
+    ...(error.hint === undefined ? {} : { hint: error.hint }),
+    ...(error.data === undefined ? {} : { data: error.data }),
+    cause: error,
+  })
+}
+
+type LaunchParams = ControlParams<'launch'>
+
+function toOrder(host: Host, params: LaunchParams): LaunchOrder {
+  const { instance, task = null, request = null, mode = 'keep', run, discard = false } = params
+  if (run !== undefined && mode !== 'continue') throw new AppError('invalid-request', 'run goes with mode continue')
+  if (discard && mode !== 'fresh') throw new AppError('invalid-request', 'discard goes with mode fresh')
+  return { instance, task, request, mode, run: run ?? null, discard, asker: { kind: 'founder', name: host.deps.config.current().system.founder } }
+}
+
+/** A launch by the founder. Throws the gate's code with the fixed line. */
+export async function founderLaunch(host: Host, params: LaunchParams, who = params.instance): Promise<LaunchRow> {
+  const order = toOrder(host, params)
+  if (params.dryRun !== true) {
+    return host.launch(order).catch((error: unknown) => {
+      throw toLaunchError(error, who)
+    })
+  }
+  const verdict = await dryRun(host.launching, order)
+  if (!verdict.ok) throw toLaunchError(new AppError(verdict.code, verdict.why), who)
+  const { harness, model } = verdict.target
+  return { run: '', instance: params.instance, harness, model, env: 'kept' }
+}
+
+/** Ends runs and waits until everything of them is gone. Throws `not-running`. */
+export async function stopRuns(host: Host, { run, instance, all, timeoutMs = STOP_MS }: ControlParams<'stop'>): Promise<readonly RunRow[]> {
+  if ([run, instance, all].filter((target) => target !== undefined).length !== 1) throw new AppError('invalid-request', 'stop takes one of run, instance, all')
+  const runs = all === true ? host.live.runs() : [liveRun(host, { run, instance })]
+  await Promise.all(runs.map((id) => host.live.stop(id, timeoutMs)))
+  return runs.map((id) => toRunRow(host, findRun(host, id)))
+}
+
+/** `stop RUN|INSTANCE`: an instance's live run, else a run by its beginning. */
+function liveRun(host: Host, { run, instance }: { run?: string | undefined; instance?: string | undefined }): string {
+  if (instance !== undefined) {
+    const session = host.store.sessions.liveOf(instance)
+    if (session !== null && host.live.has(session.run)) return session.run
+    throw new AppError('not-running', `${JSON.stringify(instance)} does not run`, { hint: 'mosaic ps' })
+  }
+  const record = findRun(host, run ?? '')
+  if (!host.live.has(record.run)) throw new AppError('not-running', `run ${record.run} does not run`, { hint: 'mosaic ps' })
+  return record.run
+}
+
+export async function killRun(host: Host, { run }: ControlParams<'kill'>): Promise<RunRow> {
+  const id = liveRun(host, { run })
+  await host.live.kill(id)
+  return toRunRow(host, findRun(host, id))
+}
+
+/** The row of a run once it has ended, or as it is after waitMs. */
+export async function waitForEnd(host: Host, { run, waitMs = 0 }: ControlParams<'wait'>, signal: AbortSignal): Promise<RunRow> {
+  const { run: id } = findRun(host, run)
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, waitMs)
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await Promise.race([host.live.ended(id), late])
+  clearTimeout(timer)
+  return toRunRow(host, findRun(host, id))
+}
+
+/** No new turns for that instance, or turns again. */
+export function setPaused(host: Host, { instance }: ControlParams<'pause'>, paused: boolean): { readonly instance: string; readonly paused: boolean } {
+  host.deps.config.roleOf(instance)
+  const session = host.store.sessions.liveOf(instance)
+  if (paused) host.turns.pause(instance)
+  else host.turns.resume(instance)
+  if (session !== null) host.live.say(session.run, { pause: paused })
+  return { instance, paused }
+}

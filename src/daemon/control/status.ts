@@ -1,0 +1,33 @@
+import { toTimestamp } from '../../core/clock.ts'
+import type { StatusRow } from '../../protocol/rows.ts'
+import type { Host } from '../host.ts'
+
+/** What a host without its terminal is asked for most. */
+export function readStatus(host: Host, ready: boolean): StatusRow {
+  const { store, broker, deps, version, startedAt } = host
+  const { max } = deps.config.business().launch
+  const live = store.sessions.live()
+  const families = [...new Set([...Object.keys(max), ...Object.keys(deps.config.current().system.families)])]
+  const slots = families.map((family) => [family, { max: max[family] ?? 0, live: live.filter((row) => row.family === family).length, retryAt: null }] as const)
+  return {
+    pid: process.pid,
+    version,
+    business: deps.config.business().id,
+    dataRoot: deps.paths.root,
+    startedAt: toTimestamp(startedAt),
+    ready,
+    sockets: deps.paths.sockets,
+    sessions: live.length,
+    capacity: Object.fromEntries(slots),
+    owed: broker.messages.owedCount(),
+    trailHead: store.trail.head().head,
+    warnings: warningsOf(host),
+  }
+}
+
+/** What a person should know at every start: networks that are open. */
+export function warningsOf({ deps }: Host): readonly string[] {
+  return Object.entries(deps.config.business().roles)
+    .filter(([, role]) => role.network === 'host')
+    .map(([name, role]) => `sessions of ${name} share this machine's network: ${role.networkReason ?? 'no reason given'}`)
+}

@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
+import { AppError } from '../core/errors.ts'
+import type { DataRootPaths } from './data-root.ts'
+
+/** What a detached host writes on its message channel once it is ready. */
+export const READY = 'ready'
+
+/**
+ * Starts this same command again without a terminal and returns once it is ready: its exit status is then 0. A host that
+ * does not get there has said why on its stderr, which is repeated here, and its exit status is ours.
+ */
+export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv): Promise<number> {
+  const path = `${paths.busHost}/start.log`
+  const log = openSync(path, 'w', 0o600)
+  const args = process.argv.slice(1).filter((arg) => arg !== '--detach')
+  const child = spawn(process.execPath, [...process.execArgv, ...args], {
+    detached: true,
+    stdio: ['ignore', log, log, 'ipc'],
+    env: { ...env, MOSAIC_DETACHED: '1' },
+  })
+  closeSync(log)
+  const code = await new Promise<number>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('message', (message) => {
+      if (message === READY) resolve(0)
+    })
+    child.once('exit', (status) => resolve(status ?? 1))
+  })
+  if (code === 0) {
+    child.disconnect()
+    child.unref()
+  } else
+    process.stderr.write(
+      statSync(path).size > 0 ? readFileSync(path, 'utf8') : `error: ${new AppError('internal', 'the bus host ended without a word').message}\n`,
+    )
+  return code
+}
+
+/** Tells the command that started us, if one waits. */
+export function announceReady(): void {
+  process.send?.(READY)
+  process.removeAllListeners('message')
+}

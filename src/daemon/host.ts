@@ -1,0 +1,241 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createFailpoint, type Failpoint } from '../core/failpoint.ts'
+import { systemClock } from '../core/clock.ts'
+import { packageRoot } from '../core/paths.ts'
+import type { Log } from '../core/log.ts'
+import { createScope, type Scope } from '../core/scope.ts'
+import { createBroker, type Broker } from '../bus/broker.ts'
+import type { OnApproved } from '../bus/reviews.ts'
+import { pinDataRoot, type PinnedDir } from '../envroot/pin.ts'
+import type { ClaimDeps } from '../envroot/ports.ts'
+import { createRepositoryLocks } from '../git/lock.ts'
+import { type Capabilities, createCapabilities } from '../launch/capabilities.ts'
+import { createLiveRuns, type LiveRuns } from '../launch/live.ts'
+import type { LaunchOrder } from '../launch/admit.ts'
+import { launchSession } from '../launch/launch.ts'
+import type { LaunchBroker, LaunchDeps } from '../launch/ports.ts'
+import type { LaunchRow } from '../protocol/rows.ts'
+import { openStore, type Store } from '../store/open.ts'
+import type { SyncDeps } from '../workspace/sync.ts'
+import type { ConfigState } from './config-state.ts'
+import { createConnections, type Connections } from './connections.ts'
+import type { DataRootPaths } from './data-root.ts'
+import { createEnvRootDeps } from './env-roots.ts'
+import { createGitService, type GitService, gitRootOf } from './git-service.ts'
+import { createLaunchBroker, createLaunching } from './launching.ts'
+import { recover } from './recovery.ts'
+import { createSandboxing, type Sandboxing } from './sandboxing.ts'
+import { createTurns, type Turns } from './turns.ts'
+
+export interface HostDeps {
+  readonly log: Log
+  readonly env: NodeJS.ProcessEnv
+  readonly home: string
+  readonly configDir: string
+  readonly paths: DataRootPaths
+  readonly config: ConfigState
+  /** Tells the person who watches. */
+  readonly say: (line: string) => void
+}
+
+/** The parts of a running bus host; sockets come on top. */
+export interface Host {
+  readonly deps: HostDeps
+  readonly version: string
+  readonly startedAt: number
+  readonly store: Store
+  readonly broker: Broker
+  readonly capabilities: Capabilities
+  readonly live: LiveRuns
+  readonly turns: Turns
+  readonly connections: Connections
+  readonly launching: LaunchDeps
+  readonly sandboxing: Sandboxing
+  readonly envRoots: ClaimDeps
+  readonly workspaces: SyncDeps
+  readonly git: GitService
+  readonly dataRoot: PinnedDir
+  /** Aborted when the stop begins. */
+  readonly stopping: AbortController
+  /** Aborted at a second request to stop. */
+  readonly hurry: AbortController
+  /** Runs a launch and remembers it until it is over. */
+  readonly launch: (order: LaunchOrder) => Promise<LaunchRow>
+  /** Resolves when no launch is in progress. */
+  readonly launchesSettled: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+interface Package {
+  readonly version: string
+}
+
+export const readVersion = (): string => (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as Package).version
+
+const artifact = (name: string): string => join(packageRoot(), 'dist', name)
+
+interface Core {
+  readonly store: Store
+  readonly broker: Broker
+  readonly live: LiveRuns
+  readonly turns: Turns
+  readonly connections: Connections
+  readonly capabilities: Capabilities
+  readonly launchBroker: LaunchBroker
+}
+
+const reportTo =
+  (log: Log, phrase: string) =>
+  (error: unknown): void =>
+    log.error({ err: error }, phrase)
+
+interface CoreDeps {
+  readonly deps: HostDeps
+  readonly scope: Scope
+  readonly failpoint: Failpoint
+  readonly onApproved: OnApproved
+}
+
+/** Store, broker and live runs, which know each other through small hooks only. */
+function createCore({ deps, scope, failpoint, onApproved }: CoreDeps): Core {
+  const { log, config, paths } = deps
+  const store = scope.use(openStore({ dataRoot: paths.root, business: config.business().id, log: log.child({ component: 'store' }), clock: systemClock }))
+  const capabilities = createCapabilities()
+  const connections = createConnections()
+  const turns = scope.use(
+    createTurns({
+      clock: systemClock,
+      turnsPerHour: (instance) => config.roleOf(instance).limits.turnsPerHour,
+      poke: (instance) => void broker.poke(instance).catch(reportTo(log, 'giving messages failed')),
+      onStarted: (run) => live.turnStarted(run),
+    }),
+  )
+  const broker: Broker = createBroker({ store, roster: config.roster, clock: systemClock, log: log.child({ component: 'bus' }), policy: turns, onApproved })
+  const launchBroker = createLaunchBroker({ store, broker, closeRun: (run) => connections.closeRun(run) })
+  const live: LiveRuns = createLiveRuns({
+    store,
+    broker: launchBroker,
+    capabilities,
+    clock: systemClock,
+    log: log.child({ component: 'launch' }),
+    failpoint,
+    onEnded: (run) => turns.forget(run),
+  })
+  return { store, broker, live, turns, connections, capabilities, launchBroker }
+}
+
+function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sandboxing }): SyncDeps {
+  const log = deps.log.child({ component: 'workspace' })
+  return {
+    runHelper: sandboxing.runHelper,
+    helperCommand: sandboxing.helperCommand,
+    log,
+    gitRoot: gitRootOf(deps.paths.root),
+    locks: createRepositoryLocks({ log }),
+  }
+}
+
+/** Launches in progress are counted, so that a stop can wait until each is there or undone. */
+function createLauncher(launching: LaunchDeps): Pick<Host, 'launch' | 'launchesSettled'> {
+  const running = new Set<Promise<unknown>>()
+  return {
+    launch(order) {
+      const launch = launchSession(launching, order)
+      const settled = launch.catch(() => undefined).finally(() => running.delete(settled))
+      running.add(settled)
+      return launch
+    },
+    launchesSettled: async () => void (await Promise.all(running)),
+  }
+}
+
+function firstOf({ config }: HostDeps): { readonly pm: string | null } {
+  const { launch, instances } = config.business()
+  return { pm: [...instances].find(([, { role }]) => role === launch.by)?.[0] ?? null }
+}
+
+/** The instance that `--pm` launches: the first of the role launch.by; null when the business has none. */
+export const pmInstance = (deps: HostDeps): string | null => firstOf(deps).pm
+
+/**
+ * Opens everything below the sockets, in order: data root pinned, store, sandboxes, launches; then recovers what an earlier
+ * host left. The caller holds the host lock.
+ */
+export async function openHost(deps: HostDeps): Promise<Host> {
+  const scope = createScope()
+  try {
+    const { log, env, home, configDir, paths, config } = deps
+    const failpoint = createFailpoint(env)
+    const dataRoot = await pinDataRoot(paths.root)
+    scope.defer(() => {
+      dataRoot.close()
+    })
+    const core = createCore({ deps, scope, failpoint, onApproved: (approval) => git.onApproved(approval) })
+    const sandboxLog = log.child({ component: 'sandbox' })
+    const sandboxing = await createSandboxing({
+      log: sandboxLog,
+      config: config.current,
+      configDir,
+      dataRoot: paths.root,
+      busHost: paths.busHost,
+      home,
+      env,
+      helperProgram: artifact('prepare.mjs'),
+    })
+    const workspaces = createWorkspaces({ deps, sandboxing })
+    const envRoots = createEnvRootDeps({
+      dataRoot,
+      log,
+      business: config.business,
+      workspaces,
+      liveInEnv: (name) => core.store.sessions.liveInEnv(name)?.run ?? null,
+    })
+    const stopping = new AbortController()
+    const { store, broker, live, capabilities, launchBroker } = core
+    const runnerProgram = readFileSync(artifact('runner.mjs'))
+    const launching = createLaunching(
+      {
+        log: log.child({ component: 'launch' }),
+        clock: systemClock,
+        env,
+        paths,
+        dataRoot,
+        config,
+        store,
+        broker,
+        capabilities,
+        failpoint,
+        sandboxing,
+        envRoots,
+        workspaces,
+        runnerProgram,
+        stopping: stopping.signal,
+        adopt: (started) => live.adopt(started),
+      },
+      launchBroker,
+    )
+    const git: GitService = await createGitService({ log: log.child({ component: 'git' }), failpoint, config, store, broker, workspaces })
+    await recover({ log, store, broker, launchBroker, capabilities, failpoint, dataRoot, envRoots, founderOf: () => firstOf(deps), say: deps.say })
+    await git.recover()
+    return {
+      deps,
+      version: readVersion(),
+      startedAt: Date.now(),
+      ...core,
+      launching,
+      sandboxing,
+      envRoots,
+      workspaces,
+      git,
+      dataRoot,
+      stopping,
+      hurry: new AbortController(),
+      ...createLauncher(launching),
+      close: () => scope.close(),
+    }
+  } catch (error) {
+    await scope.close()
+    throw error
+  }
+}

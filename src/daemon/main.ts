@@ -1,0 +1,184 @@
+import { homedir } from 'node:os'
+import { AppError, messageOf } from '../core/errors.ts'
+import { closeInheritedDescriptors } from '../core/kernel.ts'
+import { createScope, type Scope } from '../core/scope.ts'
+import { escapeLine } from '../core/escape.ts'
+import { loadConfig, type LoadRequest } from '../config/load.ts'
+import { selectBusiness } from '../config/select.ts'
+import { createConfigState, type ConfigState } from './config-state.ts'
+import { founderLaunch } from './control/sessions.ts'
+import { warningsOf } from './control/status.ts'
+import { openDataRoot } from './data-root.ts'
+import { announceReady, startDetached } from './detach.ts'
+import { openHostLock } from './host-lock.ts'
+import { type Host, openHost, pmInstance, readVersion } from './host.ts'
+import { type Notifier, openNotifier } from './notify.ts'
+import { openHostLog } from './output.ts'
+import { openSockets } from './sockets.ts'
+import { stopHost, type StopOptions } from './stop.ts'
+import { assertUnprivileged } from './user.ts'
+import { watchEvents } from './watch.ts'
+
+export interface StartOptions {
+  readonly configDir: string
+  readonly dataRoot?: string
+  readonly business?: string
+  readonly pm: boolean
+  readonly detach: boolean
+  readonly env: NodeJS.ProcessEnv
+}
+
+const REFUSED = 3
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+const complain = (line: string): void => void process.stderr.write(`${line}\n`)
+
+/** What a life of the daemon is made of, once it is open. */
+interface Life {
+  readonly host: Host
+  readonly notifier: Notifier
+  readonly config: ConfigState
+  ready: boolean
+  /** Resolves with how to stop, at the first signal or shutdown request. */
+  readonly stopAsked: Promise<StopOptions>
+  readonly askStop: (options: StopOptions) => void
+}
+
+async function reload({ config, host, notifier }: Life): Promise<Readonly<Record<string, unknown>>> {
+  notifier.reloading()
+  try {
+    await config.reload()
+    host.store.writeNow(() =>
+      host.store.trail.append({
+        kind: 'config.reloaded',
+        subject: null,
+        actor: { kind: 'founder', name: config.current().system.founder, run: null },
+        body: {},
+      }),
+    )
+    return { business: config.business().id, instances: [...config.business().instances.keys()] }
+  } finally {
+    notifier.ready(statusLine(host))
+  }
+}
+
+const statusLine = ({ store, deps }: Host): string => `${deps.config.business().id}: ${String(store.sessions.live().length)} sessions`
+
+/** A reload by signal has nobody to answer to: what is wrong is said where the host speaks. */
+function reloadBySignal(life: Life): void {
+  reload(life).then(
+    () => say('configuration reloaded'),
+    (error: unknown) => complain(`error: ${messageOf(error)}; the old configuration goes on`),
+  )
+}
+
+/** SIGTERM and SIGINT stop in order, a second one hurries; SIGHUP reloads. */
+function listenToSignals(life: Life, scope: Scope): void {
+  let signals = 0
+  const stop = (): void => life.askStop(++signals > 1 ? { timeoutMs: 0 } : {})
+  const hup = (): void => reloadBySignal(life)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
+  process.on('SIGHUP', hup)
+  scope.defer(() => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, stop)
+    process.off('SIGHUP', hup)
+  })
+}
+
+/** `--pm`: the first instance of launch.by, going on with its last run. False: refused, and said. */
+async function launchPm({ host }: Life): Promise<boolean> {
+  const instance = pmInstance(host.deps)
+  if (instance === null) {
+    complain('PM launch refused: instance-not-listed (the business has no launch.by)')
+    return false
+  }
+  try {
+    await founderLaunch(host, { instance, mode: 'continue' }, 'PM')
+    return true
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    complain(error.message)
+    if (error.hint !== undefined) complain(`hint: ${error.hint}`)
+    return false
+  }
+}
+
+async function warn(host: Host): Promise<void> {
+  for (const warning of warningsOf(host)) complain(`warning: ${escapeLine(warning)}`)
+  await host.sandboxing.check().catch((error: unknown) => complain(`warning: no session can be launched: ${escapeLine(messageOf(error))}`))
+}
+
+function record(host: Host, kind: 'host.started' | 'host.stopped', body: Readonly<Record<string, unknown>>): void {
+  host.store.writeNow(() => host.store.trail.append({ kind, subject: null, actor: { kind: 'host', name: 'host', run: null }, body }))
+}
+
+function createLife(host: Host, notifier: Notifier, config: ConfigState): Life {
+  let askStop: Life['askStop'] = () => undefined
+  let asked = false
+  const stopAsked = new Promise<StopOptions>((resolve) => {
+    askStop = (options) => {
+      if (asked) host.hurry.abort()
+      asked = true
+      resolve(options)
+    }
+  })
+  return { host, notifier, config, ready: false, stopAsked, askStop: (options) => askStop(options) }
+}
+
+/** From sockets to the end. Returns the exit status. */
+async function live(life: Life, options: StartOptions, scope: Scope): Promise<number> {
+  const { host, notifier } = life
+  const sockets = scope.use(await openSockets(host, { isReady: () => life.ready, reload: () => reload(life), shutdown: (how) => life.askStop(how) }))
+  listenToSignals(life, scope)
+  record(host, 'host.started', { version: host.version, pid: process.pid })
+  host.deps.log.info({ version: host.version, business: host.deps.config.business().id }, 'host started')
+  scope.defer(watchEvents(host.store, say))
+  const refused = options.pm ? !(await Promise.race([launchPm(life), life.stopAsked.then(() => true)])) : (await warn(host), false)
+  if (!refused) {
+    life.ready = true
+    notifier.ready(statusLine(host))
+    say(`ready: ${host.deps.paths.root} (pid ${String(process.pid)})`)
+    announceReady()
+  }
+  const how = refused ? {} : await life.stopAsked
+  life.ready = false
+  notifier.stopping()
+  say('stopping')
+  await stopHost(host, sockets, how)
+  record(host, 'host.stopped', {})
+  say(`stopped; the trail ends at ${host.store.trail.head().head}`)
+  return refused ? REFUSED : 0
+}
+
+/**
+ * The one composition root: runs a bus host until it is told to stop, and returns its exit status. Throws `runs-as-root`,
+ * `config-…`, `business-…`, `data-root-unsafe`, `host-running`, `store-…`, `trail-broken`.
+ */
+export async function startBusHost(options: StartOptions): Promise<number> {
+  assertUnprivileged()
+  const { configDir, env } = options
+  const home = env.HOME ?? homedir()
+  const request: LoadRequest = { configDir, home, env, ...(options.dataRoot === undefined ? {} : { dataRoot: options.dataRoot }) }
+  const loaded = await loadConfig(request)
+  const business = selectBusiness(loaded, options.business).id
+  const paths = openDataRoot(loaded.system.dataRoot)
+  if (options.detach) return startDetached(paths, env)
+  closeInheritedDescriptors(process.channel === undefined ? [] : [IPC_FD])
+  process.umask(0o077)
+  const config = createConfigState(loaded, business, request)
+  const scope = createScope()
+  try {
+    scope.use(openHostLock(paths.lock))
+    const log = openHostLog(paths.hostLog, env)
+    say(`mosaic ${readVersion()}: business ${business}, data root ${paths.root}`)
+    const host = await openHost({ log, env, home, configDir, paths, config, say })
+    scope.defer(() => host.close())
+    const notifier = scope.use(openNotifier(env))
+    return await live(createLife(host, notifier, config), options, scope)
+  } finally {
+    await scope.close()
+  }
+}
+
+/** Where `spawn` with `ipc` as the fourth descriptor puts the channel. */
+const IPC_FD = 3

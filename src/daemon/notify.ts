@@ -1,0 +1,29 @@
+import { sendDatagram } from '../core/kernel.ts'
+
+/** systemd's word, where it listens; otherwise nothing. sd_notify(3) */
+export interface Notifier extends AsyncDisposable {
+  ready(status: string): void
+  status(text: string): void
+  reloading(): void
+  stopping(): void
+}
+
+export function openNotifier(env: NodeJS.ProcessEnv): Notifier {
+  const socket = env.NOTIFY_SOCKET
+  const send = (...lines: string[]): void => {
+    if (socket !== undefined && socket !== '') sendDatagram(socket, lines.join('\n'))
+  }
+  const watchdogUs = Number(env.WATCHDOG_USEC ?? 0)
+  const watchdog = socket !== undefined && watchdogUs > 0 ? setInterval(() => send('WATCHDOG=1'), watchdogUs / 2000) : undefined
+  watchdog?.unref()
+  return {
+    ready: (status) => send('READY=1', `STATUS=${status}`),
+    status: (text) => send(`STATUS=${text}`),
+    reloading: () => send('RELOADING=1', `MONOTONIC_USEC=${String(process.hrtime.bigint() / 1000n)}`),
+    stopping: () => send('STOPPING=1'),
+    [Symbol.asyncDispose]: () => {
+      clearInterval(watchdog)
+      return Promise.resolve()
+    },
+  }
+}

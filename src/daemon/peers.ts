@@ -1,0 +1,39 @@
+import type { Socket } from 'node:net'
+import { peerCredentials } from '../core/kernel.ts'
+import { ancestorsOf, statusOf } from '../core/proc.ts'
+import type { SessionPrincipal } from '../protocol/common.ts'
+
+interface WithHandle {
+  readonly _handle?: { readonly fd?: number } | null
+}
+
+/** Who is at the other end, as the kernel says; null where it does not say. unix(7), SO_PEERCRED */
+function peerOf(socket: Socket): { readonly pid: number; readonly uid: number } | null {
+  const fd = (socket as unknown as WithHandle)._handle?.fd
+  return fd === undefined || fd < 0 ? null : peerCredentials(fd)
+}
+
+interface PeerDeps {
+  readonly find: (cap: string) => SessionPrincipal | null
+  /** The pid 1 of a live run's sandbox. */
+  readonly initOf: (run: string) => number | null
+}
+
+/** The live run whose capability this is, if the peer lives in that run's sandbox: carried elsewhere it is worth nothing. */
+export function authenticatePeer(deps: PeerDeps, cap: string, socket: Socket): SessionPrincipal | null {
+  const principal = deps.find(cap)
+  if (principal === null) return null
+  const peer = peerOf(socket)
+  if (peer === null) return principal
+  const init = deps.initOf(principal.run)
+  return init !== null && ancestorsOf(peer.pid).includes(init) ? principal : null
+}
+
+/** May this peer use the founder's door? Our own uid, and no process of a sandbox: its pid namespace is the host's. */
+export function isFounderPeer(socket: Socket): boolean {
+  const peer = peerOf(socket)
+  if (peer === null) return true
+  if (peer.uid !== process.getuid?.()) return false
+  const namespaces = statusOf(peer.pid).NSpid?.trim().split(/\s+/) ?? []
+  return namespaces.length === 1
+}

@@ -1,0 +1,70 @@
+import { closeSync, writeSync } from 'node:fs'
+import { openRunDirectory } from '../envroot/rundir.ts'
+import { openAppend, openPlain, writeNew } from '../envroot/files.ts'
+import { type PinnedDir, walkTo } from '../envroot/pin.ts'
+import type { RunDirectory } from '../launch/ports.ts'
+import type { SessionFile } from '../protocol/session.ts'
+import type { ConfigFile } from '../harness/contract.ts'
+
+const TRANSCRIPT = 'transcript.jsonl'
+const SESSION_FILE = 'session.json'
+/** A transcript beyond this is no longer written: a session may not fill the disk through the host. */
+const TRANSCRIPT_BYTES = 256 * 1024 * 1024
+
+interface Contents {
+  readonly bundle: ReadonlyMap<string, string | Buffer>
+  readonly session: SessionFile
+  readonly home: readonly ConfigFile[]
+}
+
+/** A file below home/, its folders made one by one. */
+function writeHomeFile(home: PinnedDir, path: string, text: string): void {
+  const names = path.split('/')
+  const dir = walkTo(home, names.slice(0, -1), { create: true })
+  writeNew(dir, names.at(-1) ?? path, text)
+  if (dir.fd !== home.fd) dir.close()
+}
+
+/** Makes the directory of a run with its bundle, its home and session.json; runner.log and the transcript stay open. Throws `disk-full`. */
+export function makeRunDirectory(dataRoot: PinnedDir, place: { readonly business: string; readonly run: string }, contents: Contents): RunDirectory {
+  const directory = openRunDirectory({ dataRoot }, place)
+  const opened: number[] = []
+  let written = 0
+  const close = (): void => {
+    for (const fd of opened.splice(0)) closeSync(fd)
+    directory.close()
+  }
+  try {
+    for (const [name, data] of contents.bundle) directory.write(directory.bundle, name, data)
+    directory.write(directory.dir, SESSION_FILE, `${JSON.stringify(contents.session, null, 2)}\n`)
+    for (const { path, text } of contents.home) writeHomeFile(directory.home, path, text)
+    const session = openPlain(directory.dir, SESSION_FILE)
+    if (session.kind !== 'open') throw new Error(`${SESSION_FILE} cannot be opened`)
+    const logFd = directory.openRunnerLog()
+    const transcriptFd = openAppend(directory.dir, TRANSCRIPT)
+    opened.push(session.fd, logFd, transcriptFd)
+    return {
+      path: directory.dir.path,
+      home: directory.home,
+      bundle: directory.bundle,
+      sessionFile: { fd: session.fd, path: `${directory.dir.path}/${SESSION_FILE}` },
+      logFd,
+      writeBundle: (name, data) => {
+        directory.write(directory.bundle, name, data)
+      },
+      appendTranscript(line) {
+        written += Buffer.byteLength(line)
+        if (written <= TRANSCRIPT_BYTES) writeSync(transcriptFd, line)
+      },
+      remove() {
+        close()
+        directory.undo()
+      },
+      close,
+    }
+  } catch (error) {
+    close()
+    directory.undo()
+    throw error
+  }
+}

@@ -1,0 +1,134 @@
+import type { Socket } from 'node:net'
+import { lstatSync } from 'node:fs'
+import { type Listener, listenUnix } from '../core/listen.ts'
+import { createScope, type Scope } from '../core/scope.ts'
+import type { ErrorCode } from '../core/codes.ts'
+import { createBusCalls } from '../bus/calls.ts'
+import { serveLaunch } from '../launch/server.ts'
+import type { SessionPrincipal } from '../protocol/common.ts'
+import { type CallServer, serveCalls } from '../protocol/serve-calls.ts'
+import type { Connection } from '../bus/delivery.ts'
+import { type ControlDeps, createAnswers } from './control/methods.ts'
+import { serveControl } from './control/serve.ts'
+import type { Host } from './host.ts'
+import { authenticatePeer } from './peers.ts'
+
+const FIRST_FRAME_MS = 10_000
+const STOP_MS = 10_000
+/** Half of the descriptors a process usually has, shared by four sockets; the bus carries sessions and benches. */
+const MAX_CONNECTIONS = { bus: 2048, control: 2048, launch: 512, git: 128 } as const
+
+/** Refusals without a trustworthy asker are counted, and written into the log at most once a minute. */
+function createRefusalCounter(host: Host): (code: ErrorCode) => void {
+  const counts = new Map<string, number>()
+  let timer: NodeJS.Timeout | undefined
+  return (code) => {
+    counts.set(code, (counts.get(code) ?? 0) + 1)
+    timer ??= setTimeout(() => {
+      host.deps.log.warn({ refused: Object.fromEntries(counts) }, 'launch requests without a live capability')
+      counts.clear()
+      timer = undefined
+    }, 60_000).unref()
+  }
+}
+
+/** The host's turn clock: a message that is settled ends its turn. */
+function withTurns(host: Host, calls: CallServer<Connection>): CallServer<Connection> {
+  const settles = (method: string, params: Readonly<Record<string, unknown>>): boolean =>
+    method === 'message.ack' || (method === 'message.send' && params.class === 'RESULT')
+  return {
+    ...calls,
+    async call(connection, call, signal) {
+      const result = await calls.call(connection, call, signal)
+      const { run } = connection.principal
+      if (settles(call.method, call.params) && host.store.messages.givenTo(run).length === 0) host.live.turnEnded(run)
+      return result
+    },
+  }
+}
+
+function serveBus(host: Host, authenticate: (cap: string, socket: Socket) => SessionPrincipal | null, socket: Socket): void {
+  const { broker, live, connections, deps } = host
+  const calls = createBusCalls(
+    {
+      broker,
+      log: deps.log.child({ component: 'bus' }),
+      authenticate: (cap, peer: Socket) => {
+        const principal = authenticate(cap, peer)
+        if (principal !== null) connections.add(principal.run, peer)
+        return principal
+      },
+      stopSession: async (_principal, instance) => {
+        const session = host.store.sessions.liveOf(instance)
+        if (session !== null) await live.stop(session.run, STOP_MS)
+        return { instance, run: session?.run ?? null }
+      },
+      runnerWord: (run, waitMs, signal) => live.waitWord(run, waitMs, signal),
+      appendTranscript: (run, entries) => {
+        const at = new Date().toISOString()
+        live.appendTranscript(run, entries.map((entry) => `${JSON.stringify({ at, ...entry })}\n`).join(''))
+        return Promise.resolve()
+      },
+    },
+    socket,
+  )
+  serveCalls(socket, withTurns(host, calls))
+}
+
+export interface OpenSockets extends AsyncDisposable {
+  /** No new requests from the founder, launches or pushes; the bus stays for sessions that end. */
+  closeDoors(): Promise<void>
+}
+
+/** Listens last, when everything behind the sockets is there. */
+export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>): Promise<OpenSockets> {
+  const { deps, live, capabilities, version } = host
+  const { log, paths } = deps
+  const authenticate = (cap: string, socket: Socket): SessionPrincipal | null =>
+    authenticatePeer({ find: (text) => capabilities.find(text), initOf: (run) => live.initOf(run) }, cap, socket)
+  const refusedUnknown = createRefusalCounter(host)
+  const answers = createAnswers({ ...control, host })
+  const doors: Scope = createScope()
+  const scope = createScope()
+  const listen = async (name: keyof typeof MAX_CONNECTIONS, into: Scope, onConnection: (socket: Socket) => void): Promise<Listener> =>
+    into.use(await listenUnix({ onConnection, maxConnections: MAX_CONNECTIONS[name] }, paths.sockets[name]))
+  try {
+    await listen('bus', scope, (socket) => serveBus(host, authenticate, socket))
+    await listen('git', doors, (socket) => void host.git.serve(authenticate, socket))
+    await listen('launch', doors, (socket) =>
+      serveLaunch(
+        {
+          log: log.child({ component: 'launch' }),
+          firstFrameMs: FIRST_FRAME_MS,
+          authenticate,
+          refusedUnknown,
+          launch: async ({ instance: name, role, run, grants }, { instance, task = null, request = null, mode = 'keep', run: from = null }) => {
+            const now = host.deps.config.roster().grants(role)
+            const asker = { kind: 'session', name, role, run, grants: new Set([...grants].filter((grant) => now.has(grant))) } as const
+            return { ok: true, ...(await host.launch({ instance, task, request, mode, run: from, discard: false, asker })) }
+          },
+        },
+        socket,
+      ),
+    )
+    const door: Listener = await listen('control', doors, (socket) =>
+      serveControl(
+        { log: log.child({ component: 'control' }), version, firstFrameMs: FIRST_FRAME_MS, answers, intact: () => door.intact() && isPrivate(paths.busHost) },
+        socket,
+      ),
+    )
+  } catch (error) {
+    await doors.close()
+    await scope.close()
+    throw error
+  }
+  return {
+    closeDoors: () => doors.close(),
+    async [Symbol.asyncDispose]() {
+      await doors.close()
+      await scope.close()
+    },
+  }
+}
+
+const isPrivate = (path: string): boolean => (lstatSync(path).mode & 0o777) === 0o700

@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { silentLog } from '../../src/core/log.ts'
+import { createBwrap } from '../../src/sandbox/bwrap.ts'
+import { locateNode } from '../../src/sandbox/node-program.ts'
+import { helperPlan } from '../../src/sandbox/plan.ts'
+import { spawnBwrap } from '../../src/sandbox/spawn.ts'
+import { readSystem } from '../../src/sandbox/system.ts'
+import { timed } from './measure.ts'
+
+/** F_node: bubblewrap with the real policy and `node -e 0` in it, from spawn to its end, in ms. */
+export async function openNodeFloor(): Promise<() => Promise<number>> {
+  const bwrap = createBwrap(null)
+  const forbidden = { trees: [], home: '/nonexistent' }
+  const node = await locateNode(forbidden)
+  const ids = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
+  return () =>
+    timed(async () => {
+      const plan = helperPlan({ system: readSystem({}), ...ids, env: {}, programs: node.programs, forbidden, binds: [], cwd: '/tmp' })
+      const { child } = await spawnBwrap(bwrap, { plan, command: [node.path, '-e', '0'], blocked: false, lockFd: null, stdout: 'ignore', stderr: 'pipe' })
+      child.stdin?.end()
+      await once(child, 'exit')
+    })
+}
+
+/** Raw better-sqlite3 as the store opens it (WAL, FULL), rows of a message's size, so many a transaction; rows per second. */
+export function openSqliteFloor(rowsPerTransaction: number): { readonly rate: () => number; readonly commitMs: () => number; readonly close: () => void } {
+  const dir = mkdtempSync('/tmp/mb-')
+  const db = new Database(join(dir, 'floor.db'))
+  db.pragma('journal_mode = WAL')
+  db.pragma('synchronous = FULL')
+  db.exec('CREATE TABLE message (id INTEGER PRIMARY KEY, recipient TEXT NOT NULL, body TEXT NOT NULL) STRICT')
+  const insert = db.prepare('INSERT INTO message (recipient, body) VALUES (?, ?)')
+  const transaction = db.transaction((rows: number) => {
+    for (let row = 0; row < rows; row++) insert.run('coder', 'a message of the usual size, some sixty characters long .....')
+  })
+  const seconds = (transactions: number, rows: number): number => {
+    const start = performance.now()
+    for (let n = 0; n < transactions; n++) transaction.immediate(rows)
+    return (performance.now() - start) / 1000
+  }
+  return {
+    rate: () => {
+      const transactions = Math.ceil(4096 / rowsPerTransaction)
+      return (transactions * rowsPerTransaction) / seconds(transactions, rowsPerTransaction)
+    },
+    commitMs: () => (seconds(50, 1) / 50) * 1000,
+    close: () => {
+      db.close()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A server that sends each line back, on a Unix socket: the floor of a round trip. */
+export async function openEcho(): Promise<{ readonly path: string; readonly close: () => void }> {
+  const dir = mkdtempSync('/tmp/mb-')
+  const path = join(dir, 'echo.sock')
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('data', (chunk) => socket.write(chunk))
+    socket.on('error', () => undefined)
+  })
+  server.listen(path)
+  await once(server, 'listening')
+  return {
+    path,
+    close: () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
