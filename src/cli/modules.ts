@@ -18,6 +18,7 @@ export const SECTIONS: readonly Section[] = [
     modules: [
       { words: ['init'], load: () => import('./commands/init.ts') },
       { words: ['config'], load: () => import('./commands/config.ts') },
+      { words: ['demo'], load: () => import('./commands/demo.ts') },
       { words: ['bus'], load: () => import('./commands/bus.ts') },
     ],
   },

@@ -1,0 +1,137 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { type ControlClient, openControl } from '../../client/control.ts'
+import { AppError, errnoOf, messageOf } from '../../core/errors.ts'
+import { createScope, type Scope } from '../../core/scope.ts'
+import { writeTemplate } from '../../config/init.ts'
+
+const BUSINESS = 'demo'
+const run = promisify(execFile)
+
+/** A throw-away company: a data root, a configuration, a project and a bus host with its PM, all below one folder. */
+export interface Stage extends AsyncDisposable {
+  readonly root: string
+  readonly project: string
+  readonly hostPid: number
+  readonly control: ControlClient
+  /** Runs this program as the founder would, in the project; its standard output. */
+  readonly mosaic: (...args: readonly string[]) => Promise<string>
+  readonly git: (...args: readonly string[]) => Promise<string>
+  /** Stops the host in order; the last line that it printed. */
+  readonly stop: () => Promise<string>
+}
+
+interface StageOptions {
+  readonly env: NodeJS.ProcessEnv
+  readonly version: string
+  /** Leaves the folder where it is. */
+  readonly keep: boolean
+}
+
+const QUIET_GIT = [
+  '-c',
+  'user.name=ada',
+  '-c',
+  'user.email=ada@example.invalid',
+  '-c',
+  'commit.gpgsign=false',
+  '-c',
+  'init.defaultBranch=main',
+  '-c',
+  'core.hooksPath=/dev/null',
+]
+
+async function git(dir: string, args: readonly string[]): Promise<string> {
+  try {
+    return (await run('git', [...QUIET_GIT, ...args], { cwd: dir })).stdout
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') throw new AppError('program-missing', 'git is not installed', { hint: 'apt-get install git' })
+    throw new AppError('internal', `git ${args.join(' ')} failed: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+async function makeProject(path: string): Promise<void> {
+  await mkdir(path)
+  await writeFile(join(path, 'greeting.txt'), 'hello\n')
+  await git(path, ['init', '-q', '-b', 'main'])
+  await git(path, ['add', '.'])
+  await git(path, ['commit', '-q', '-m', 'Say hello'])
+}
+
+/** Waits for the host's word that it is ready; a host that ends before has said why. */
+async function untilReady(host: ChildProcess): Promise<string[]> {
+  const lines: string[] = []
+  host.stdout?.setEncoding('utf8')
+  host.stderr?.setEncoding('utf8')
+  await new Promise<void>((resolve, reject) => {
+    const take = (text: string): void => {
+      lines.push(...text.split('\n').filter((line) => line !== ''))
+      if (/^ready/m.test(text)) resolve()
+    }
+    let errors = ''
+    host.stdout?.on('data', take)
+    host.stderr?.on('data', (text: string) => (errors += text))
+    host.once('exit', () => reject(new AppError('sandbox-unavailable', `the demo's bus host did not start: ${reasonIn(errors)}`, { hint: 'mosaic bus start' })))
+  })
+  return lines
+}
+
+/** What the host said to people, without its log. */
+const reasonIn = (errors: string): string =>
+  errors
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('{'))
+    .join('; ')
+
+function startHost(env: NodeJS.ProcessEnv, scope: Scope): ChildProcess {
+  const host = spawn(process.execPath, [process.argv[1] ?? '', 'bus', 'start', '--pm', '--business', BUSINESS], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  scope.defer(async () => {
+    if (host.exitCode !== null || host.signalCode !== null) return
+    host.kill('SIGTERM')
+    await once(host, 'exit')
+  })
+  return host
+}
+
+async function setUp({ env, version, keep }: StageOptions, scope: Scope): Promise<Stage> {
+  const root = await mkdtemp(join(tmpdir(), 'mosaic-demo-'))
+  if (!keep) scope.defer(() => rm(root, { recursive: true, force: true, maxRetries: 5 }))
+  const [configDir, dataRoot, project] = [join(root, 'config'), join(root, 'data'), join(root, 'project')]
+  await makeProject(project)
+  await writeTemplate({ hasProgram: () => false }, { configDir, home: root, env, dataRoot, dir: project, template: 'demo', business: BUSINESS, founder: 'ada' })
+  const hostEnv = { ...env, MOSAIC_CONFIG: configDir, MOSAIC_DATA: dataRoot }
+  const host = startHost(hostEnv, scope)
+  const lines = await untilReady(host)
+  const control = scope.use(await openControl({ dataRoot, version }))
+  return {
+    root,
+    project,
+    hostPid: host.pid ?? 0,
+    control,
+    mosaic: async (...args) => (await run(process.execPath, [process.argv[1] ?? '', ...args], { cwd: project, env: hostEnv })).stdout,
+    git: (...args) => git(project, args),
+    async stop() {
+      control.close()
+      host.kill('SIGTERM')
+      const [code] = (await once(host, 'exit')) as [number | null]
+      if (code !== 0) throw new AppError('internal', `the demo's bus host ended with ${String(code)}`)
+      return lines.at(-1) ?? ''
+    },
+    [Symbol.asyncDispose]: () => scope.close(),
+  }
+}
+
+/** Builds the stage and starts the host on it; closing takes all of it away again, whatever happened in between. */
+export async function openStage(options: StageOptions): Promise<Stage> {
+  const scope = createScope()
+  try {
+    return await setUp(options, scope)
+  } catch (error) {
+    await scope.close()
+    throw error
+  }
+}
