@@ -146,17 +146,79 @@ function createLauncher(launching: LaunchDeps): Pick<Host, 'launch' | 'launchesS
       running.add(settled)
       return launch
     },
-    launchesSettled: async () => void (await Promise.all(running)),
+    async launchesSettled() {
+      await Promise.all(running)
+    },
   }
 }
 
-function firstOf({ config }: HostDeps): { readonly pm: string | null } {
+/** The instance that `--pm` launches: the first of the role launch.by; null when the business has none. */
+export function pmInstance({ config }: HostDeps): string | null {
   const { launch, instances } = config.business()
-  return { pm: [...instances].find(([, { role }]) => role === launch.by)?.[0] ?? null }
+  return [...instances].find(([, { role }]) => role === launch.by)?.[0] ?? null
 }
 
-/** The instance that `--pm` launches: the first of the role launch.by; null when the business has none. */
-export const pmInstance = (deps: HostDeps): string | null => firstOf(deps).pm
+interface Trees {
+  readonly sandboxing: Sandboxing
+  readonly workspaces: SyncDeps
+  readonly envRoots: ClaimDeps
+}
+
+/** Sandboxes, and what works on trees through them. */
+async function createTrees({ deps, dataRoot, store }: { deps: HostDeps; dataRoot: PinnedDir; store: Store }): Promise<Trees> {
+  const { log, env, home, configDir, paths, config } = deps
+  const sandboxing = await createSandboxing({
+    log: log.child({ component: 'sandbox' }),
+    config: config.current,
+    configDir,
+    dataRoot: paths.root,
+    busHost: paths.busHost,
+    home,
+    env,
+    helperProgram: artifact('prepare.mjs'),
+  })
+  const workspaces = createWorkspaces({ deps, sandboxing })
+  const liveInEnv = (name: string): string | null => store.sessions.liveInEnv(name)?.run ?? null
+  return { sandboxing, workspaces, envRoots: createEnvRootDeps({ dataRoot, log, business: config.business, workspaces, liveInEnv }) }
+}
+
+async function build(deps: HostDeps, scope: Scope): Promise<Host> {
+  const { log, paths, config } = deps
+  const failpoint = createFailpoint(deps.env)
+  const dataRoot = await pinDataRoot(paths.root)
+  scope.defer(() => {
+    dataRoot.close()
+  })
+  const core = createCore({ deps, scope, failpoint, onApproved: (approval) => git.onApproved(approval) })
+  const trees = await createTrees({ deps, dataRoot, store: core.store })
+  const stopping = new AbortController()
+  const shared = { ...deps, ...core, ...trees, dataRoot, failpoint, clock: systemClock }
+  const runnerProgram = readFileSync(artifact('runner.mjs'))
+  const launching = createLaunching(
+    { ...shared, log: log.child({ component: 'launch' }), runnerProgram, stopping: stopping.signal, adopt: core.live.adopt },
+    core.launchBroker,
+  )
+  const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config })
+  await recover({ ...shared, pm: pmInstance(deps) })
+  await git.recover()
+  const { launch, launchesSettled } = createLauncher(launching)
+  const hurry = new AbortController()
+  return {
+    ...core,
+    ...trees,
+    deps,
+    version: readVersion(),
+    startedAt: Date.now(),
+    launching,
+    git,
+    dataRoot,
+    stopping,
+    hurry,
+    launch,
+    launchesSettled,
+    close: () => scope.close(),
+  }
+}
 
 /**
  * Opens everything below the sockets, in order: data root pinned, store, sandboxes, launches; then recovers what an earlier
@@ -165,75 +227,7 @@ export const pmInstance = (deps: HostDeps): string | null => firstOf(deps).pm
 export async function openHost(deps: HostDeps): Promise<Host> {
   const scope = createScope()
   try {
-    const { log, env, home, configDir, paths, config } = deps
-    const failpoint = createFailpoint(env)
-    const dataRoot = await pinDataRoot(paths.root)
-    scope.defer(() => {
-      dataRoot.close()
-    })
-    const core = createCore({ deps, scope, failpoint, onApproved: (approval) => git.onApproved(approval) })
-    const sandboxLog = log.child({ component: 'sandbox' })
-    const sandboxing = await createSandboxing({
-      log: sandboxLog,
-      config: config.current,
-      configDir,
-      dataRoot: paths.root,
-      busHost: paths.busHost,
-      home,
-      env,
-      helperProgram: artifact('prepare.mjs'),
-    })
-    const workspaces = createWorkspaces({ deps, sandboxing })
-    const envRoots = createEnvRootDeps({
-      dataRoot,
-      log,
-      business: config.business,
-      workspaces,
-      liveInEnv: (name) => core.store.sessions.liveInEnv(name)?.run ?? null,
-    })
-    const stopping = new AbortController()
-    const { store, broker, live, capabilities, launchBroker } = core
-    const runnerProgram = readFileSync(artifact('runner.mjs'))
-    const launching = createLaunching(
-      {
-        log: log.child({ component: 'launch' }),
-        clock: systemClock,
-        env,
-        paths,
-        dataRoot,
-        config,
-        store,
-        broker,
-        capabilities,
-        failpoint,
-        sandboxing,
-        envRoots,
-        workspaces,
-        runnerProgram,
-        stopping: stopping.signal,
-        adopt: (started) => live.adopt(started),
-      },
-      launchBroker,
-    )
-    const git: GitService = await createGitService({ log: log.child({ component: 'git' }), failpoint, config, store, broker, workspaces })
-    await recover({ log, store, broker, launchBroker, capabilities, failpoint, dataRoot, envRoots, founderOf: () => firstOf(deps), say: deps.say })
-    await git.recover()
-    return {
-      deps,
-      version: readVersion(),
-      startedAt: Date.now(),
-      ...core,
-      launching,
-      sandboxing,
-      envRoots,
-      workspaces,
-      git,
-      dataRoot,
-      stopping,
-      hurry: new AbortController(),
-      ...createLauncher(launching),
-      close: () => scope.close(),
-    }
+    return await build(deps, scope)
   } catch (error) {
     await scope.close()
     throw error

@@ -27,7 +27,8 @@ interface RecoveryDeps {
   readonly failpoint: Failpoint
   readonly dataRoot: PinnedDir
   readonly envRoots: ClaimDeps
-  readonly founderOf: () => { readonly pm: string | null }
+  /** Who is told what a hard death ended. */
+  readonly pm: string | null
   readonly say: (line: string) => void
 }
 
@@ -45,8 +46,7 @@ async function waitForLock({ envRoots }: RecoveryDeps, { business, env, run }: S
 }
 
 /** The PM is told what a hard death ended, and on which tasks. */
-function tellPm({ store, broker, founderOf }: RecoveryDeps, ended: readonly LeftRun[]): void {
-  const { pm } = founderOf()
+function tellPm({ store, broker, pm }: RecoveryDeps, ended: readonly LeftRun[]): void {
   if (pm === null || ended.length === 0) return
   const what = ended.map(({ run, instance, task }) => `${run} (${instance}${task === null ? '' : `, task ${task}`})`)
   store.writeNow(() => broker.messages.hostNote(pm, 'the bus host died; sessions were lost', `Ended as host-lost: ${what.join(', ')}.`))

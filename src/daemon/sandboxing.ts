@@ -115,7 +115,7 @@ function createTools(deps: SandboxingDeps, runnerNode: string): () => Tools {
   let made: { readonly path: string | null; readonly tools: Tools } | undefined
   return () => {
     const path = deps.config().system.bwrap ?? findBwrap(deps)
-    if (made?.path !== path || made === undefined) {
+    if (made === undefined || made.path !== path) {
       const bwrap = createBwrap(path)
       made = { path, tools: { bwrap, probe: createProbe({ bwrap, scratchDir: deps.busHost, runnerNode, forbidden: forbiddenOf(deps), log: deps.log }) } }
     }

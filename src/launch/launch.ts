@@ -52,6 +52,7 @@ async function claimEnvRoot({ deps, order, admission, undo }: Launch): Promise<E
   const continueFrom = order.mode === 'continue' ? earlierRun(deps, order.run, row) : null
   const claim = await deps.claim({ business, env, instance, role, task, run, mode: order.mode, discard: order.discard, continueFrom, projects })
   undo.defer(() => claim.undo())
+  deps.failpoint('launch.claimed')
   deps.store.writeNow(() => {
     deps.store.sessions.setEnv(run, { env: claim.env, envRoot: claim.root.path, envOutcome: claim.outcome, envIdentity: claim.root.identity })
   })
@@ -118,6 +119,7 @@ async function spawnSandbox(launch: Launch, parts: BundleParts, session: Session
 async function release({ deps, admission }: Launch, { parts, files, directory, opened }: Spawned): Promise<void> {
   const { sandbox, planHash } = opened
   const { run } = admission.row
+  deps.failpoint('launch.settle')
   await sandbox.settle(deps.stopping)
   parts.claim.assertSame()
   directory.writeBundle('manifest.json', toManifest(parts, files, opened))
@@ -205,6 +207,7 @@ async function build(launch: Launch): Promise<StartedRun & { readonly opened: Op
 
 /** Undoes what was done, last first, and leaves only the refusal. */
 async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown): Promise<AppError> {
+  deps.failpoint('launch.undo')
   await undo.close().catch((error: unknown) => {
     deps.log.error({ err: error, run: admission.row.run }, 'undoing a launch failed')
   })
@@ -213,6 +216,7 @@ async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown):
   if (code === 'internal') deps.log.error({ err: cause, run: admission.row.run }, 'launch failed')
   const hint = refusal instanceof AppError ? refusal.hint : undefined
   const why = code === 'internal' ? `the bus host failed: ${messageOf(cause)}` : messageOf(refusal)
+  deps.failpoint('launch.refuse')
   return refuse(deps, order, { code, why, ...(hint === undefined ? {} : { hint }) }, admission.row)
 }
 
@@ -232,8 +236,10 @@ export async function launchSession(deps: LaunchDeps, order: LaunchOrder): Promi
     .catch(async (error: unknown) => {
       throw await giveUp(launch, error)
     })
+  deps.failpoint('launch.adopt')
   deps.adopt(built)
   const { run, instance, role, harness, model, business } = admission.row
   giveCapability(launch, built.opened, { kind: 'session', business, role, instance, run, grants: new Set(admission.config.roleOf(instance).grants) })
+  deps.failpoint('launch.reply')
   return { run, instance, harness, model, env: built.claim.outcome }
 }

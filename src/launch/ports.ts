@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { Log } from '../core/log.ts'
 import type { Clock } from '../core/clock.ts'
-import type { Failpoint } from '../core/failpoint.ts'
+import type { Failpoint } from './failpoints.ts'
 import type { RunId } from '../core/ids.ts'
 import type { BusinessConfig, RoleConfig, SystemConfig } from '../config/types.ts'
 import type { EndReason, EnvOutcome, KeptReason, LaunchEvent, Principal, TrailKind } from '../protocol/common.ts'

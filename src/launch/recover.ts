@@ -50,6 +50,7 @@ async function undoLaunch(deps: RecoverDeps, run: LeftRun): Promise<void> {
 async function recoverRun(deps: RecoverDeps, run: LeftRun): Promise<LeftRun | null> {
   deps.failpoint('recover.kill')
   await deps.killLeftover(run)
+  deps.failpoint('recover.lock')
   await deps.waitForLock(run)
   deps.failpoint('recover.end')
   if (run.state === 'starting') {

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { AppError, codeOf, messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import { type Call, callSchema, IN_FLIGHT, type Reply, type RequestId } from './common.ts'
-import { createLineDecoder, parseFrame, toFrame } from './frame.ts'
+import { createLineDecoder, type LineDecoder, parseFrame, toFrame } from './frame.ts'
 
 /** What a socket of many requests supplies; framing, ids, limits and errors are the same on all of them. */
 export interface CallServer<Session> {
@@ -42,101 +42,132 @@ function toCall(frame: Record<string, unknown>): Call {
   return parsed.data
 }
 
-/** Serves one accepted connection until it closes. A peer that stops reading stops being read; nothing is queued for it without bound. */
-export function serveCalls<Session>(socket: Socket, server: CallServer<Session>): void {
-  const { log } = server
-  const gone = new AbortController()
-  const decoder = createLineDecoder(server.frameLimit)
-  let session: { readonly value: Session } | undefined
-  let greeting = false
-  let inFlight = 0
-  let ending = false
-  let halfClosed = false
+/** How long a peer may keep its side open once the host has ended its own. */
+const LINGER_MS = 1000
 
-  const deadline = setTimeout(() => socket.destroySoon(), server.firstFrameMs)
-  const reply = (value: Reply): void => {
-    if (socket.destroyed || ending) return
-    if (!socket.write(toFrame(value))) socket.pause()
+/** One accepted connection: greeted once, then any number of requests at a time, up to the limit. */
+class Exchange<Session> {
+  readonly #socket: Socket
+  readonly #server: CallServer<Session>
+  readonly #decoder: LineDecoder
+  readonly #gone = new AbortController()
+  readonly #deadline: NodeJS.Timeout
+  /** What arrives while the greeting is judged. */
+  readonly #pending: Buffer[] = []
+  #session: { readonly value: Session } | undefined
+  #state: 'waiting' | 'greeting' | 'open' | 'ending' = 'waiting'
+  #inFlight = 0
+  #halfClosed = false
+
+  constructor(socket: Socket, server: CallServer<Session>) {
+    this.#socket = socket
+    this.#server = server
+    this.#decoder = createLineDecoder(server.frameLimit)
+    this.#deadline = setTimeout(() => socket.destroySoon(), server.firstFrameMs)
+    socket.on('data', this.#onData)
+    socket.on('drain', () => socket.resume())
+    socket.on('error', (error) => server.log.debug({ err: error }, 'connection failed'))
+    socket.on('end', () => this.#onEnd())
+    socket.on('close', () => this.#onClose())
   }
-  const end = (value?: Reply): void => {
-    if (value !== undefined) reply(value)
-    ending = true
-    socket.end()
-    // the peer may never close its side; what it still sends is dropped
-    socket.removeListener('data', onData)
-    socket.resume()
-    setTimeout(() => socket.destroy(), 1000).unref()
-  }
-  const greet = async (frame: Record<string, unknown>): Promise<void> => {
-    greeting = true
-    socket.pause()
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.#state === 'greeting') return void this.#pending.push(chunk)
     try {
-      const call = toCall(frame)
-      const { session: opened, result } = await server.hello(call, gone.signal)
-      if (socket.destroyed) return server.closed?.(opened)
-      session = { value: opened }
-      reply({ id: call.id, ok: true, result })
-      socket.resume()
+      this.#takeLines(chunk)
     } catch (error) {
-      end(toRefusal(idOf(frame), error, log))
+      this.#end({ id: 0, ok: false, error: codeOf(error), why: messageOf(error) })
     }
   }
-  const answer = async (opened: Session, frame: Record<string, unknown>): Promise<void> => {
-    if (inFlight >= IN_FLIGHT) return reply({ id: idOf(frame), ok: false, error: 'too-many-requests' })
-    inFlight++
-    try {
-      const call = toCall(frame)
-      reply({ id: call.id, ok: true, result: await server.call(opened, call, gone.signal) })
-    } catch (error) {
-      reply(toRefusal(idOf(frame), error, log))
-    } finally {
-      inFlight--
-      if (halfClosed && inFlight === 0) socket.end()
-    }
-  }
-  const pending: Buffer[] = []
-  const drainPending = (): void => {
-    for (let chunk = pending.shift(); chunk !== undefined && !ending; chunk = pending.shift()) onData(chunk)
-  }
-  const onLine = (line: Buffer, rest: Buffer): boolean => {
-    const frame = parseFrame(line)
-    if (session !== undefined) {
-      void answer(session.value, frame)
-      return true
-    }
-    clearTimeout(deadline)
-    if (rest.length > 0) pending.push(rest)
-    void greet(frame).then(drainPending)
-    return false
-  }
-  function onData(chunk: Buffer): void {
-    if (greeting && session === undefined) return void pending.push(chunk)
-    try {
-      let rest = chunk
-      for (;;) {
-        const found = decoder.pushOne(rest)
-        if (found === undefined) return
-        rest = found.rest
-        if (!onLine(found.line, rest)) return
+
+  #takeLines(chunk: Buffer): void {
+    for (let rest = chunk; this.#state === 'waiting' || this.#state === 'open';) {
+      const found = this.#decoder.pushOne(rest)
+      if (found === undefined) return
+      rest = found.rest
+      const frame = parseFrame(found.line)
+      if (this.#session !== undefined) void this.#answer(this.#session.value, frame)
+      else {
+        if (rest.length > 0) this.#pending.push(rest)
+        void this.#greet(frame)
       }
-    } catch (error) {
-      clearTimeout(deadline)
-      end({ id: 0, ok: false, error: codeOf(error), why: messageOf(error) })
     }
   }
-  socket.on('data', onData)
-  socket.on('drain', () => socket.resume())
-  socket.on('error', (error) => log.debug({ err: error }, 'connection failed'))
-  socket.on('end', () => {
-    clearTimeout(deadline)
-    // whoever has ended its side waits for nothing more: what was asked is answered, long polls end now
-    halfClosed = true
-    gone.abort()
-    if (inFlight === 0) socket.end()
-  })
-  socket.on('close', () => {
-    clearTimeout(deadline)
-    gone.abort()
-    if (session !== undefined) server.closed?.(session.value)
-  })
+
+  async #greet(frame: Record<string, unknown>): Promise<void> {
+    this.#state = 'greeting'
+    clearTimeout(this.#deadline)
+    this.#socket.pause()
+    try {
+      const call = toCall(frame)
+      const { session, result } = await this.#server.hello(call, this.#gone.signal)
+      if (this.#socket.destroyed) {
+        this.#server.closed?.(session)
+        return
+      }
+      this.#session = { value: session }
+      this.#state = 'open'
+      this.#reply({ id: call.id, ok: true, result })
+      this.#socket.resume()
+      for (const chunk of this.#pending.splice(0)) this.#onData(chunk)
+    } catch (error) {
+      this.#end(toRefusal(idOf(frame), error, this.#server.log))
+    }
+  }
+
+  async #answer(session: Session, frame: Record<string, unknown>): Promise<void> {
+    if (this.#inFlight >= IN_FLIGHT) {
+      this.#reply({ id: idOf(frame), ok: false, error: 'too-many-requests' })
+      return
+    }
+    this.#inFlight++
+    try {
+      const call = toCall(frame)
+      this.#reply({ id: call.id, ok: true, result: await this.#server.call(session, call, this.#gone.signal) })
+    } catch (error) {
+      this.#reply(toRefusal(idOf(frame), error, this.#server.log))
+    }
+    this.#inFlight--
+    this.#endIfIdle()
+  }
+
+  #reply(value: Reply): void {
+    if (this.#socket.destroyed || this.#state === 'ending') return
+    // a peer that stops reading stops being read
+    if (!this.#socket.write(toFrame(value))) this.#socket.pause()
+  }
+
+  #end(value: Reply): void {
+    clearTimeout(this.#deadline)
+    this.#reply(value)
+    this.#state = 'ending'
+    this.#socket.end()
+    // the peer may never close its side; what it still sends is dropped
+    this.#socket.off('data', this.#onData)
+    this.#socket.resume()
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
+  }
+
+  /** Whoever has ended its side waits for nothing more: what was asked is answered, long polls end now. */
+  #onEnd(): void {
+    clearTimeout(this.#deadline)
+    this.#halfClosed = true
+    this.#gone.abort()
+    this.#endIfIdle()
+  }
+
+  #endIfIdle(): void {
+    if (this.#halfClosed && this.#inFlight === 0) this.#socket.end()
+  }
+
+  #onClose(): void {
+    clearTimeout(this.#deadline)
+    this.#gone.abort()
+    if (this.#session !== undefined) this.#server.closed?.(this.#session.value)
+  }
+}
+
+/** Serves one accepted connection until it closes. Nothing is queued for a peer without bound. */
+export function serveCalls<Session>(socket: Socket, server: CallServer<Session>): void {
+  new Exchange(socket, server)
 }

@@ -99,18 +99,12 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
   },
 }
 
-function bind<M extends ControlMethod>(deps: ControlDeps, method: M): Answer | undefined {
-  const handler: Handler<M> | undefined = HANDLERS[method]
-  return handler === undefined ? undefined : (params, signal) => handler(deps, parseParams(CONTROL_METHODS[method], params) as ControlParams<M>, signal)
-}
-
 /** Every method of the control socket with its parameters checked. */
 export function createAnswers(deps: ControlDeps): ReadonlyMap<string, Answer> {
-  const methods = Object.keys(CONTROL_METHODS) as ControlMethod[]
-  return new Map(
-    methods.flatMap((method) => {
-      const answer = bind(deps, method)
-      return answer === undefined ? [] : [[method, answer] as const]
-    }),
-  )
+  const answers = new Map<string, Answer>()
+  const add = <M extends ControlMethod>(method: M, handler: Handler<M>): void => {
+    answers.set(method, (params, signal) => handler(deps, parseParams(CONTROL_METHODS[method], params) as ControlParams<M>, signal))
+  }
+  for (const [method, handler] of Object.entries(HANDLERS)) add(method as ControlMethod, handler as Handler<ControlMethod>)
+  return answers
 }

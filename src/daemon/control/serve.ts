@@ -41,7 +41,7 @@ export function serveControl(deps: ServeDeps, socket: Socket): void {
     call: async (_session, call, signal) => {
       const answer = answers.get(call.method)
       if (answer === undefined) throw new AppError('invalid-request', `there is no method ${JSON.stringify(call.method)}`)
-      return answer(call.params, signal)
+      return await answer(call.params, signal)
     },
   })
 }
