@@ -27,4 +27,7 @@ export function canonicalRow(row: StoredRecord): string {
 }
 
 /** h(n) = SHA-256 of the UTF-8 bytes of h(n-1), as 64 lower-case hex digits, followed by the canonical row; h(0) is 64 zeros. */
-export const chainHash = (previous: string, row: StoredRecord): string => hash('sha256', previous + canonicalRow(row), 'hex')
+export const chainHash = (previous: string, row: StoredRecord): string => hashText(previous + canonicalRow(row))
+
+/** SHA-256 of a text's UTF-8 bytes, in lower-case hex. */
+export const hashText = (text: string): string => hash('sha256', text, 'hex')

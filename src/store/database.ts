@@ -12,9 +12,13 @@ export interface TableContext {
   readonly stamp: () => string
 }
 
+export type SqlValue = string | number | null
+/** By position, or all of them by name in one object. */
+export type SqlParam = SqlValue | Readonly<Record<string, SqlValue>>
+
 /** A prepared statement that changes rows. */
-export function change<Params extends unknown[]>({ db, tx }: TableContext, sql: string): (...params: Params) => RunResult {
-  const statement = db.prepare<Params>(sql)
+export function change({ db, tx }: TableContext, sql: string): (...params: SqlParam[]) => RunResult {
+  const statement = db.prepare<SqlParam[]>(sql)
   return (...params) => {
     tx.touch()
     return statement.run(...params)

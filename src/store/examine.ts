@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import Database from 'better-sqlite3'
 import { AppError, messageOf } from '../core/errors.ts'
 import { refuseStore, type StoreFiles } from './files.ts'
-import { createTrailReader } from './trail-reader.ts'
+import { createTrailVerifier } from './trail-verify.ts'
 
 /** At every start this many records at the end of the trail are checked. */
 const TRAIL_TAIL = 1000
@@ -17,7 +17,7 @@ function check(files: StoreFiles): void {
       const found = String(db.pragma('quick_check(1)', { simple: true }))
       if (found !== 'ok') throw new Error(found)
     }
-    const trail = createTrailReader(db).verifyTail(TRAIL_TAIL)
+    const trail = createTrailVerifier(db).verifyTail(TRAIL_TAIL)
     if (!trail.ok) throw refuseStore(files, 'trail-broken', `the hash chain of the trail is broken at record ${String(trail.firstBad)}`)
   } finally {
     db?.close()

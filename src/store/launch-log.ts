@@ -44,9 +44,8 @@ const codeOf = (fields: Readonly<Record<string, unknown>>): string | null => (ty
 export function createLaunchLog(context: TableContext): LaunchLogTable {
   const { db, stamp } = context
   const values = '(at, event, run, instance, code, fields) VALUES (?, ?, ?, ?, ?, ?)'
-  type Params = [string, LaunchEvent, string | null, string, string | null, string]
-  const insert = change<Params>(context, `INSERT INTO launch_log ${values}`)
-  const insertEnd = change<Params>(context, `INSERT INTO launch_log ${values} ON CONFLICT DO NOTHING`)
+  const insert = change(context, `INSERT INTO launch_log ${values}`)
+  const insertEnd = change(context, `INSERT INTO launch_log ${values} ON CONFLICT DO NOTHING`)
   const columns = 'seq, at, event, run, instance, fields'
   const get = db.prepare<[number], Stored>(`SELECT ${columns} FROM launch_log WHERE seq = ?`)
   return {

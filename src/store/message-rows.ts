@@ -35,5 +35,19 @@ export function toMessageSeq(id: string): number | null {
 export function toMessageRow(row: StoredMessage): MessageRow {
   const { at, from_role, from_instance, from_run, subject, body, deadline, state } = row
   const in_reply_to = row.in_reply_to === null ? null : toMessageId(row.in_reply_to)
-  return { id: toMessageId(row.seq), at, from_role, from_instance, from_run, to: row.recipient, class: row.class, subject, body, in_reply_to, deadline, failed: row.failed === 1, state }
+  return {
+    id: toMessageId(row.seq),
+    at,
+    from_role,
+    from_instance,
+    from_run,
+    to: row.recipient,
+    class: row.class,
+    subject,
+    body,
+    in_reply_to,
+    deadline,
+    failed: row.failed === 1,
+    state,
+  }
 }

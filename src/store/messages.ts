@@ -1,7 +1,7 @@
 import type { MessageState } from '../core/states.ts'
 import type { MessageClass } from '../protocol/common.ts'
 import type { MessageRow } from '../protocol/rows.ts'
-import { change, type TableContext } from './database.ts'
+import { change, type SqlValue, type TableContext } from './database.ts'
 import { MESSAGE_COLUMNS, type StoredMessage, toMessageId, toMessageRow, toMessageSeq } from './message-rows.ts'
 
 export interface NewMessage {
@@ -40,8 +40,6 @@ export interface MessagesTable {
   /** REQUESTs without a RESULT, oldest first; with an instance, those to and from it. */
   owed(instance: string | null, limit: number): MessageRow[]
   owedCount(): number
-  /** Senders of REQUESTs that this instance has not answered. */
-  owedBy(instance: string): string[]
   /** The message's whole thread, oldest first: from the message that began it through all replies. */
   thread(id: string, limit: number): MessageRow[]
   /** The RESULT of a REQUEST. */
@@ -57,34 +55,41 @@ const OPEN = "class = 'REQUEST' AND state <> 'answered' AND state <> 'dead'"
 
 type Changes = Pick<MessagesTable, 'insert' | 'setDelivered' | 'setState' | 'acknowledge' | 'requeueConnection' | 'requeue'>
 
-function createChanges(context: TableContext): Changes {
+const seqOf = (id: string): number => toMessageSeq(id) ?? -1
+
+/** Parameters by position and no object spread: this is the row that every message pays for. */
+function createInsert(context: TableContext): MessagesTable['insert'] {
   const { business, stamp } = context
-  type Insert = [string, string, string, string, string, string | null, string, MessageClass, string | null, string, number | null, string | null, number, MessageState, string | null, number | null]
-  const insert = change<Insert>(
+  const insert = change(
     context,
     `INSERT INTO messages (business, at, from_kind, from_role, from_instance, from_run, recipient, class, subject, body, in_reply_to, deadline, failed, state, given_run, given_connection)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-  const setDelivered = change<[string, number, number]>(context, "UPDATE messages SET state = 'delivered', given_run = ?, given_connection = ? WHERE seq = ? AND state = 'accepted'")
-  const setState = change<[MessageState, number]>(context, 'UPDATE messages SET state = ? WHERE seq = ?')
-  const acknowledge = change<[number]>(context, "UPDATE messages SET state = 'acknowledged' WHERE seq = ? AND state IN ('accepted', 'delivered')")
+  return ({ fromKind, fromRole, fromInstance, fromRun, to, class: kind, subject, body, inReplyTo, deadline, failed, given }) => {
+    const at = stamp()
+    const state = given === null ? 'accepted' : 'delivered'
+    const reply = inReplyTo === null ? null : seqOf(inReplyTo)
+    const [run, connection] = given === null ? [null, null] : [given.run, given.connection]
+    // prettier-ignore
+    const { lastInsertRowid } = insert(business, at, fromKind, fromRole, fromInstance, fromRun, to, kind, subject, body, reply, deadline, failed ? 1 : 0, state, run, connection)
+    const id = toMessageId(Number(lastInsertRowid))
+    // prettier-ignore
+    return { id, at, from_role: fromRole, from_instance: fromInstance, from_run: fromRun, to, class: kind, subject, body, in_reply_to: inReplyTo, deadline, failed, state }
+  }
+}
+
+function createChanges(context: TableContext): Changes {
+  const setDelivered = change(context, "UPDATE messages SET state = 'delivered', given_run = ?, given_connection = ? WHERE seq = ? AND state = 'accepted'")
+  const setState = change(context, 'UPDATE messages SET state = ? WHERE seq = ?')
+  const acknowledge = change(context, "UPDATE messages SET state = 'acknowledged' WHERE seq = ? AND state IN ('accepted', 'delivered')")
   // the second condition on state is that of the index that serves
-  const requeueConnection = change<[string, number]>(
+  const requeueConnection = change(
     context,
     "UPDATE messages SET state = 'accepted', given_connection = NULL WHERE given_run = ? AND given_connection = ? AND state = 'delivered' AND state IN ('accepted', 'delivered')",
   )
-  const requeue = change<[number, number]>(context, "UPDATE messages SET state = 'accepted', given_run = NULL, given_connection = NULL, deaths = ? WHERE seq = ?")
-  const seqOf = (id: string): number => toMessageSeq(id) ?? -1
+  const requeue = change(context, "UPDATE messages SET state = 'accepted', given_run = NULL, given_connection = NULL, deaths = ? WHERE seq = ?")
   return {
-    insert(message) {
-      const { fromKind, fromRole, fromInstance, fromRun, to, subject, body, deadline, failed, given } = message
-      const at = stamp()
-      const state = given === null ? 'accepted' : 'delivered'
-      const reply = message.inReplyTo === null ? null : seqOf(message.inReplyTo)
-      const { lastInsertRowid } = insert(business, at, fromKind, fromRole, fromInstance, fromRun, to, message.class, subject, body, reply, deadline, failed ? 1 : 0, state, given?.run ?? null, given?.connection ?? null)
-      const sender = { from_role: fromRole, from_instance: fromInstance, from_run: fromRun }
-      return { id: toMessageId(Number(lastInsertRowid)), at, ...sender, to, class: message.class, subject, body, in_reply_to: message.inReplyTo, deadline, failed, state }
-    },
+    insert: createInsert(context),
     setDelivered: (id, { run, connection }) => void setDelivered(run, connection, seqOf(id)),
     setState: (id, state) => void setState(state, seqOf(id)),
     acknowledge: (id) => acknowledge(seqOf(id)).changes === 1,
@@ -96,16 +101,18 @@ function createChanges(context: TableContext): Changes {
 type Questions = Pick<MessagesTable, 'get' | 'waiting' | 'givenTo' | 'owed' | 'thread' | 'resultOf' | 'inbox' | 'latest'>
 
 function createQuestions({ db, business }: TableContext): Questions {
-  const select = <Params extends unknown[]>(rest: string): ((...params: Params) => MessageRow[]) => {
-    const statement = db.prepare<Params, StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages ${rest}`)
+  const select = (rest: string): ((...params: SqlValue[]) => MessageRow[]) => {
+    const statement = db.prepare<SqlValue[], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages ${rest}`)
     return (...params) => statement.all(...params).map(toMessageRow)
   }
-  const bySeq = select<[string, number]>('WHERE business = ? AND seq = ?')
-  const waiting = select<[string, string, number]>("WHERE business = ? AND recipient = ? AND state = 'accepted' ORDER BY seq LIMIT ?")
-  const given = db.prepare<[string], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages WHERE given_run = ? AND state IN ('accepted', 'delivered') ORDER BY seq`)
-  const owed = select<[string, number]>(`WHERE business = ? AND ${OPEN} ORDER BY seq LIMIT ?`)
-  const owedOf = select<[string, string, string, number]>(`WHERE business = ? AND ${OPEN} AND (recipient = ? OR from_instance = ?) ORDER BY seq LIMIT ?`)
-  const thread = select<[string, number, number]>(
+  const bySeq = select('WHERE business = ? AND seq = ?')
+  const waiting = select("WHERE business = ? AND recipient = ? AND state = 'accepted' ORDER BY seq LIMIT ?")
+  const given = db.prepare<[string], StoredMessage>(
+    `SELECT ${MESSAGE_COLUMNS} FROM messages WHERE given_run = ? AND state IN ('accepted', 'delivered') ORDER BY seq`,
+  )
+  const owed = select(`WHERE business = ? AND ${OPEN} ORDER BY seq LIMIT ?`)
+  const owedOf = select(`WHERE business = ? AND ${OPEN} AND (recipient = ? OR from_instance = ?) ORDER BY seq LIMIT ?`)
+  const thread = select(
     `WHERE business = ? AND seq IN (
        WITH RECURSIVE up (seq, parent) AS (
          SELECT seq, in_reply_to FROM messages WHERE seq = ?
@@ -115,10 +122,10 @@ function createQuestions({ db, business }: TableContext): Questions {
          UNION ALL SELECT m.seq FROM messages m JOIN down ON m.in_reply_to = down.seq
        ) SELECT seq FROM down) ORDER BY seq LIMIT ?`,
   )
-  const results = select<[string, number]>("WHERE business = ? AND in_reply_to = ? AND class = 'RESULT' LIMIT 1")
-  const inboxAfter = select<[string, number, number]>("WHERE business = ? AND recipient = 'founder' AND seq > ? ORDER BY seq LIMIT ?")
-  const inboxLatest = select<[string, number]>("WHERE business = ? AND recipient = 'founder' ORDER BY seq DESC LIMIT ?")
-  const latest = select<[string, number]>('WHERE business = ? ORDER BY seq DESC LIMIT ?')
+  const results = select("WHERE business = ? AND in_reply_to = ? AND class = 'RESULT' LIMIT 1")
+  const inboxAfter = select("WHERE business = ? AND recipient = 'founder' AND seq > ? ORDER BY seq LIMIT ?")
+  const inboxLatest = select("WHERE business = ? AND recipient = 'founder' ORDER BY seq DESC LIMIT ?")
+  const latest = select('WHERE business = ? ORDER BY seq DESC LIMIT ?')
   const ofId = (find: (business: string, seq: number) => MessageRow[], id: string): MessageRow | null => {
     const seq = toMessageSeq(id)
     return seq === null ? null : (find(business, seq)[0] ?? null)
@@ -143,12 +150,10 @@ export function createMessages(context: TableContext): MessagesTable {
     )
     .pluck()
   const owedCount = db.prepare<[string], number>(`SELECT count(*) FROM messages WHERE business = ? AND ${OPEN}`).pluck()
-  const owedBy = db.prepare<[string, string], string>(`SELECT DISTINCT from_instance FROM messages WHERE business = ? AND ${OPEN} AND recipient = ? ORDER BY from_instance`).pluck()
   return {
     ...createChanges(context),
     ...createQuestions(context),
     unread: (to, fromRun, limit) => unread.get(to, fromRun, limit) ?? 0,
     owedCount: () => owedCount.get(business) ?? 0,
-    owedBy: (instance) => owedBy.all(business, instance),
   }
 }

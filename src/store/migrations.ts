@@ -11,7 +11,10 @@ const NAME = /^(\d{4})-[a-z0-9-]+\.sql$/
 
 /** The numbered files beside this module (beside the bundle, once built), 1, 2, 3 … without a gap. */
 export function readMigrations(): readonly Migration[] {
-  const names = fs.readdirSync(FOLDER).filter((name) => NAME.test(name)).sort()
+  const names = fs
+    .readdirSync(FOLDER)
+    .filter((name) => NAME.test(name))
+    .sort()
   return names.map((name, index) => {
     const version = Number(NAME.exec(name)?.[1])
     if (version !== index + 1) throw new Error(`migration ${name} is not number ${String(index + 1)}`)

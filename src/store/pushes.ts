@@ -51,14 +51,16 @@ const toRow = ({ seq, at, task, project, ref, commit_oid, run, instance, latest 
 
 export function createPushes(context: TableContext): PushesTable {
   const { db, business, stamp } = context
-  const insert = change<[string, string, string, string, string, string, string, string]>(
+  const insert = change(
     context,
     'INSERT INTO pushes (task_seq, at, project, ref, commit_oid, run, instance) SELECT seq, ?, ?, ?, ?, ?, ? FROM tasks WHERE business = ? AND id = ?',
   )
   const get = db.prepare<[string, number], Stored>(`${SELECT} WHERE t.business = ? AND p.seq = ?`)
   const latest = db.prepare<[string, string], Stored>(`${SELECT} WHERE t.business = ? AND t.id = ? ORDER BY p.seq DESC LIMIT 1`)
   const list = db.prepare<[string, string | null, string | null], Stored>(`${SELECT} WHERE t.business = ? AND (? IS NULL OR t.id = ?) ORDER BY p.seq`)
-  const pushers = db.prepare<[string, string], string>('SELECT DISTINCT p.instance FROM pushes p JOIN tasks t ON t.seq = p.task_seq WHERE t.business = ? AND t.id = ?').pluck()
+  const pushers = db
+    .prepare<[string, string], string>('SELECT DISTINCT p.instance FROM pushes p JOIN tasks t ON t.seq = p.task_seq WHERE t.business = ? AND t.id = ?')
+    .pluck()
   const found = (row: Stored | undefined): PushRow | null => (row === undefined ? null : toRow(row))
   return {
     insert({ task, project, ref, commit, run, instance }) {

@@ -68,8 +68,8 @@ const toRow = (row: Stored): ReviewRow => ({
 
 export function createReviews(context: TableContext): ReviewsTable {
   const { db, business, stamp } = context
-  const insert = change<[number, string, string]>(context, 'INSERT INTO review_requests (push_seq, at, requested_by) VALUES (?, ?, ?)')
-  const judge = change<[string, string, string, string, number]>(context, 'UPDATE review_requests SET verdict = ?, reviewer = ?, note = ?, judged_at = ? WHERE seq = ?')
+  const insert = change(context, 'INSERT INTO review_requests (push_seq, at, requested_by) VALUES (?, ?, ?)')
+  const judge = change(context, 'UPDATE review_requests SET verdict = ?, reviewer = ?, note = ?, judged_at = ? WHERE seq = ?')
   const get = db.prepare<[string, number], Stored>(`${SELECT} WHERE t.business = ? AND r.seq = ?`)
   const open = db.prepare<[string, number], Stored>(`${SELECT} WHERE t.business = ? AND r.push_seq = ? AND r.verdict IS NULL`)
   const list = db.prepare<[string, string | null, string | null, string | null, string | null], Stored>(

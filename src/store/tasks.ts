@@ -63,7 +63,7 @@ const toRecord = (row: Stored): TaskRecord => ({
 
 export function createTasks(context: TableContext): TasksTable {
   const { db, business, stamp } = context
-  const insert = change<[string, string, string, string, string | null, string | null, string, string, string]>(
+  const insert = change(
     context,
     "INSERT INTO tasks (business, id, title, body, project, assignee, state, created_by, created_by_kind, created_at) VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?)",
   )
@@ -72,9 +72,9 @@ export function createTasks(context: TableContext): TasksTable {
   const list = db.prepare<[string, string | null, string | null, string | null, string | null], Stored>(
     `${SELECT} WHERE t.business = ? AND (? IS NULL OR t.state = ?) AND (? IS NULL OR ? IN (t.assignee, t.created_by)) ORDER BY t.seq`,
   )
-  const setAssignee = change<[string, string, string]>(context, 'UPDATE tasks SET assignee = ? WHERE business = ? AND id = ?')
-  const setProject = change<[string, string, string]>(context, 'UPDATE tasks SET project = ? WHERE business = ? AND id = ?')
-  const setClosed = change<[string, string, string]>(context, "UPDATE tasks SET state = 'closed', closed_at = ? WHERE business = ? AND id = ?")
+  const setAssignee = change(context, 'UPDATE tasks SET assignee = ? WHERE business = ? AND id = ?')
+  const setProject = change(context, 'UPDATE tasks SET project = ? WHERE business = ? AND id = ?')
+  const setClosed = change(context, "UPDATE tasks SET state = 'closed', closed_at = ? WHERE business = ? AND id = ?")
 
   const find = (id: string): TaskRecord | null => {
     const row = get.get(business, id)

@@ -1,7 +1,8 @@
 import type { TrailRow } from '../protocol/rows.ts'
 import { chainHash } from './chain.ts'
 import { change, type TableContext } from './database.ts'
-import { createTrailReader, TRAIL_COLUMNS, type TrailReader } from './trail-reader.ts'
+import { createTrailList, TRAIL_COLUMNS, type TrailFilter } from './trail-list.ts'
+import { createTrailVerifier, type TrailVerifier } from './trail-verify.ts'
 
 export interface TrailEntry {
   readonly kind: string
@@ -11,7 +12,11 @@ export interface TrailEntry {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-export interface TrailTable extends Pick<TrailReader, 'list' | 'verify'> {
+/** SQLite's text is UTF-8, which has no lone surrogates: they would come back as something else, and the hash would not match. */
+const LONE_SURROGATE = /\p{Surrogate}/gu
+
+export interface TrailTable extends Pick<TrailVerifier, 'verify'> {
+  list(filter?: TrailFilter): TrailRow[]
   /** Appends a record; its place in the chain is final once the transaction is. */
   append(entry: TrailEntry): TrailRow
   /** records is the number of the last record: they are numbered without a gap. */
@@ -20,9 +25,8 @@ export interface TrailTable extends Pick<TrailReader, 'list' | 'verify'> {
 
 export function createTrail(context: TableContext): TrailTable {
   const { db, tx, stamp } = context
-  const { last, list, verify } = createTrailReader(db)
-  type Insert = [number, string, string, string | null, string, string, string | null, string, string]
-  const insert = change<Insert>(context, `INSERT INTO trail (${TRAIL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  const { last, verify } = createTrailVerifier(db)
+  const insert = change(context, `INSERT INTO trail (${TRAIL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   let head = last()
   let pending = false
 
@@ -38,7 +42,8 @@ export function createTrail(context: TableContext): TrailTable {
     })
   }
   const append = (entry: TrailEntry): TrailRow => {
-    const { kind, subject, actor } = entry
+    const { kind, actor } = entry
+    const subject = entry.subject?.replace(LONE_SURROGATE, '\ufffd') ?? null
     const body = JSON.stringify(entry.body)
     const row = { seq: head.seq + 1, at: stamp(), kind, subject, actor_kind: actor.kind, actor_name: actor.name, actor_run: actor.run, body }
     const hash = chainHash(head.hash, row)
@@ -47,5 +52,5 @@ export function createTrail(context: TableContext): TrailTable {
     head = { seq: row.seq, hash }
     return { seq: row.seq, at: row.at, kind, subject, actor, body: entry.body, hash }
   }
-  return { append, list, verify, head: () => ({ records: head.seq, head: head.hash }) }
+  return { append, list: createTrailList(db), verify, head: () => ({ records: head.seq, head: head.hash }) }
 }

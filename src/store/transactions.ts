@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3'
-import { AppError } from '../core/errors.ts'
+import { createUnit, isFull, type Unit } from './unit.ts'
 
 export interface Transactions {
   /**
@@ -7,19 +7,19 @@ export interface Transactions {
    * before it changed anything is its own; one after a change undoes the transaction, and the others run again, each
    * alone. So fn may run twice: what it does outside of the store belongs in onCommit.
    */
-  write<T>(fn: () => T): Promise<T>
+  readonly write: <T>(fn: () => T) => Promise<T>
   /** Commits what is queued, then runs fn in a transaction of its own. */
-  writeNow<T>(fn: () => T): T
+  readonly writeNow: <T>(fn: () => T) => T
   /** Inside a transaction: runs effect once it is durable. */
-  onCommit(effect: () => void): void
+  readonly onCommit: (effect: () => void) => void
   /** Inside a transaction: takes an effect back when it is undone. */
-  onRollback(undo: () => void): void
+  readonly onRollback: (undo: () => void) => void
   /** Says that the transaction has changed something. Called by every statement that writes. */
-  touch(): void
+  readonly touch: () => void
   /** Called after each COMMIT that changed something; returns the end of it. */
-  onChange(listener: () => void): () => void
+  readonly onChange: (listener: () => void) => () => void
   /** Commits what is queued and takes no more. */
-  close(): void
+  readonly close: () => void
 }
 
 interface Job {
@@ -33,76 +33,55 @@ interface Options {
   readonly freeReserve: () => boolean
 }
 
-const isFull = (error: unknown): boolean => error instanceof AppError && error.code === 'disk-full'
-
-function toStoreError(error: unknown): unknown {
-  const full = error instanceof Error && 'code' in error && error.code === 'SQLITE_FULL'
-  return full ? new AppError('disk-full', 'the store has no room left on its disk', { cause: error }) : error
+function runAlone(unit: Unit, job: Job): void {
+  try {
+    unit.transact(job.run)
+  } catch (error) {
+    job.fail(error)
+    return
+  }
+  job.settle()
 }
 
-interface Unit {
-  transact<T>(fn: () => T): T
-  /** Runs fn as a part of the transaction that is open; what it throws is returned, if it changed nothing. */
-  part(fn: () => void): { readonly refused: unknown } | null
-  onCommit(effect: () => void): void
-  onRollback(undo: () => void): void
-  touch(): void
-}
-
-function createUnit(db: Database, changed: () => void): Unit {
-  const begin = db.prepare('BEGIN IMMEDIATE')
-  const commit = db.prepare('COMMIT')
-  const rollback = db.prepare('ROLLBACK')
-  let effects: (() => void)[] = []
-  let undos: (() => void)[] = []
-  let changes = 0
-
-  const take = (): { effects: (() => void)[]; undos: (() => void)[]; changes: number } => {
-    const taken = { effects, undos, changes }
-    effects = []
-    undos = []
-    changes = 0
-    return taken
-  }
-  const undo = (): void => {
-    // SQLite ends the transaction itself on some errors, a full disk among them
-    if (db.inTransaction) rollback.run()
-    for (const step of take().undos.reverse()) step()
-  }
-  const run = <T>(fn: () => T): T => {
-    begin.run()
-    try {
-      const result = fn()
-      commit.run()
-      return result
-    } catch (error) {
-      undo()
-      throw toStoreError(error)
+/** Runs all jobs in one transaction; those that refused, with their reasons. */
+function runTogether(unit: Unit, batch: readonly Job[]): ReadonlyMap<Job, unknown> {
+  const refusals = new Map<Job, unknown>()
+  unit.transact(() => {
+    for (const job of batch) {
+      const refusal = unit.part(job.run)
+      if (refusal !== null) refusals.set(job, refusal.refused)
     }
+  })
+  return refusals
+}
+
+function runBatch(unit: Unit, batch: readonly Job[]): void {
+  let refusals: ReadonlyMap<Job, unknown>
+  try {
+    refusals = runTogether(unit, batch)
+  } catch (error) {
+    // each alone would meet the same full disk
+    for (const job of batch)
+      if (isFull(error)) job.fail(error)
+      else runAlone(unit, job)
+    return
   }
+  for (const job of batch) {
+    if (refusals.has(job)) job.fail(refusals.get(job))
+    else job.settle()
+  }
+}
+
+function toJob<T>(fn: () => T, resolve: (value: T) => void, fail: (error: unknown) => void): Job {
+  let result: { readonly value: T } | undefined
   return {
-    transact(fn) {
-      const result = run(fn)
-      const done = take()
-      for (const effect of done.effects) effect()
-      if (done.changes > 0) changed()
-      return result
+    run() {
+      result = { value: fn() }
     },
-    part(fn) {
-      const before = { changes, effects: effects.length, undos: undos.length }
-      try {
-        fn()
-        return null
-      } catch (error) {
-        if (changes !== before.changes || !db.inTransaction) throw error
-        effects.length = before.effects
-        undos.length = before.undos
-        return { refused: error }
-      }
+    settle() {
+      if (result !== undefined) resolve(result.value)
     },
-    onCommit: (effect) => void effects.push(effect),
-    onRollback: (step) => void undos.push(step),
-    touch: () => void changes++,
+    fail,
   }
 }
 
@@ -111,61 +90,28 @@ export function createTransactions(db: Database, options: Options): Transactions
   const unit = createUnit(db, () => {
     for (const listener of listeners) listener()
   })
+  const { transact, onCommit, onRollback, touch } = unit
   let queue: Job[] = []
   let closed = false
 
-  const runAlone = (job: Job): void => {
-    try {
-      unit.transact(job.run)
-    } catch (error) {
-      job.fail(error)
-      return
-    }
-    job.settle()
-  }
-  const runTogether = (batch: readonly Job[]): ReadonlyMap<Job, unknown> => {
-    const refusals = new Map<Job, unknown>()
-    unit.transact(() => {
-      for (const job of batch) {
-        const refusal = unit.part(job.run)
-        if (refusal !== null) refusals.set(job, refusal.refused)
-      }
-    })
-    return refusals
-  }
   const flush = (): void => {
     const batch = queue
     queue = []
-    if (batch.length === 0) return
-    let refusals: ReadonlyMap<Job, unknown>
-    try {
-      refusals = runTogether(batch)
-    } catch (error) {
-      // each alone would meet the same full disk
-      for (const job of batch) if (isFull(error)) job.fail(error)
-      else runAlone(job)
-      return
-    }
-    for (const job of batch) {
-      if (refusals.has(job)) job.fail(refusals.get(job))
-      else job.settle()
-    }
+    if (batch.length > 0) runBatch(unit, batch)
   }
-  const enqueue = <T>(fn: () => T, resolve: (value: T) => void, fail: (error: unknown) => void): void => {
-    let result: { readonly value: T } | undefined
-    const run = (): void => void (result = { value: fn() })
-    const settle = (): void => {
-      if (result !== undefined) resolve(result.value)
-    }
-    if (queue.length === 0) setImmediate(flush)
-    queue.push({ run, settle, fail })
+  const write = <T>(fn: () => T): Promise<T> => {
+    if (closed) return Promise.reject(new Error('the store is closed'))
+    return new Promise<T>((resolve, reject) => {
+      if (queue.length === 0) setImmediate(flush)
+      queue.push(toJob(fn, resolve, reject))
+    })
   }
   const writeNow = <T>(fn: () => T): T => {
     flush()
     try {
-      return unit.transact(fn)
+      return transact(fn)
     } catch (error) {
-      if (isFull(error) && options.freeReserve()) return unit.transact(fn)
+      if (isFull(error) && options.freeReserve()) return transact(fn)
       throw error
     }
   }
@@ -177,7 +123,5 @@ export function createTransactions(db: Database, options: Options): Transactions
     flush()
     closed = true
   }
-  const write = <T>(fn: () => T): Promise<T> =>
-    closed ? Promise.reject(new Error('the store is closed')) : new Promise<T>((resolve, reject) => enqueue(fn, resolve, reject))
-  return { write, writeNow, onCommit: unit.onCommit, onRollback: unit.onRollback, touch: unit.touch, onChange, close }
+  return { write, writeNow, onCommit, onRollback, touch, onChange, close }
 }

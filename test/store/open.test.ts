@@ -174,10 +174,10 @@ describe('refusing', () => {
 
   test('a trail whose chain is broken, in its last thousand records', () => {
     const root = filled(50)
-    edit(root, (db) => db.exec("DROP TRIGGER trail_no_update; UPDATE trail SET body = '{\"n\":1000}' WHERE seq = 30"))
+    edit(root, (db) => db.exec('DROP TRIGGER trail_no_update; UPDATE trail SET body = \'{"n":1000}\' WHERE seq = 30'))
     refuses(root, 'trail-broken')
     expect(refusal(root).message).toContain('record 30')
-    edit(root, (db) => db.exec("UPDATE trail SET body = '{\"n\":30}' WHERE seq = 30"))
+    edit(root, (db) => db.exec('UPDATE trail SET body = \'{"n":30}\' WHERE seq = 30'))
     open(root)
   })
 })

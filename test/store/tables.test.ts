@@ -80,16 +80,20 @@ describe('the trail', () => {
     expect(await store.trail.verify()).toEqual({ ok: true, firstBad: null, records: 4, head: previous })
     expect(await store.trail.verify({ from: 2 })).toMatchObject({ ok: true, records: 4 })
     const plain = { seq: 1, at: 'T', kind: 'k', subject: null, actor_kind: 'host', actor_name: 'host', actor_run: null, body: '{"a":1}' }
+    store.writeNow(() => store.trail.append(entry('a\ud800b\0c', { text: '\udfff' })))
+    expect(store.trail.list({ after: 4 })[0]).toMatchObject({ subject: 'a\ufffdb\0c', body: { text: '\udfff' } })
+    expect((await store.trail.verify()).ok).toBe(true)
     expect(canonicalRow(plain)).toBe('[1,"T","k",null,"host","host",null,{"a":1}]')
   })
 
   test.each([
-    ['a changed body', "UPDATE trail SET body = '{\"n\":7}' WHERE seq = 5", 5],
+    ['a changed body', 'UPDATE trail SET body = \'{"n":7}\' WHERE seq = 5', 5],
     ['a changed time', "UPDATE trail SET at = '2000-01-01T00:00:00.000Z' WHERE seq = 5", 5],
     ['a changed subject', "UPDATE trail SET subject = 'other' WHERE seq = 5", 5],
     ['a removed record', 'DELETE FROM trail WHERE seq = 5', 6],
     ['two that changed places', 'UPDATE trail SET seq = -1 WHERE seq = 5; UPDATE trail SET seq = 5 WHERE seq = 6; UPDATE trail SET seq = 6 WHERE seq = -1', 5],
     ['a changed hash', "UPDATE trail SET hash = replace(hash, 'a', 'b') || '' WHERE seq = 5; UPDATE trail SET hash = 'f' || substr(hash, 2) WHERE seq = 5", 5],
+    ['a body that is no JSON', "UPDATE trail SET body = '{' WHERE seq = 5", 5],
     ['nothing', '', null],
   ])('verify finds %s', async (_what, sql, firstBad) => {
     const root = scratch()
@@ -121,7 +125,12 @@ describe('the trail', () => {
   test('pages by subject, kind and actor follow a cursor', () => {
     const store = open(scratch())
     store.writeNow(() => {
-      for (let n = 1; n <= 30; n++) store.trail.append({ ...entry(n % 3 === 0 ? 'fizz' : 'other'), kind: n % 2 === 0 ? 'x.even' : 'x.odd', actor: n % 5 === 0 ? { kind: 'session', name: 'pm', run: 'r5' } : HOST_ACTOR })
+      for (let n = 1; n <= 30; n++)
+        store.trail.append({
+          ...entry(n % 3 === 0 ? 'fizz' : 'other'),
+          kind: n % 2 === 0 ? 'x.even' : 'x.odd',
+          actor: n % 5 === 0 ? { kind: 'session', name: 'pm', run: 'r5' } : HOST_ACTOR,
+        })
     })
     const seqs = (filter: Parameters<typeof store.trail.list>[0]) => store.trail.list(filter).map(({ seq }) => seq)
     expect(seqs({ subject: 'fizz', limit: 3 })).toEqual([3, 6, 9])
@@ -221,11 +230,26 @@ describe('sessions', () => {
       expect(() => store.sessions.setRunning(run)).toThrow()
       expect(store.sessions.remove(run)).toBe(false)
     })
-    expect(store.sessions.get(run)).toMatchObject({ state: 'running', live: true, pid: 10, runnerPid: 12, init: { pid: 11, start: '101' }, env: 'coder.x', envOutcome: 'created', planHash: 'hash', bootId: 'b', claimedAt: null })
+    expect(store.sessions.get(run)).toMatchObject({
+      state: 'running',
+      live: true,
+      pid: 10,
+      runnerPid: 12,
+      init: { pid: 11, start: '101' },
+      env: 'coder.x',
+      envOutcome: 'created',
+      planHash: 'hash',
+      bootId: 'b',
+      claimedAt: null,
+    })
     expect(store.sessions.liveOf('coder')?.run).toBe(run)
     expect(store.sessions.holderOf('coder')).toBeNull()
     const end = { reason: 'killed', exitCode: null, signal: 'SIGKILL' } as const
-    expect(store.writeNow(() => [store.sessions.setStopping(run), store.sessions.setEnded(run, end), store.sessions.setEnded(run, end)])).toEqual([true, true, false])
+    expect(store.writeNow(() => [store.sessions.setStopping(run), store.sessions.setEnded(run, end), store.sessions.setEnded(run, end)])).toEqual([
+      true,
+      true,
+      false,
+    ])
     expect(store.sessions.get(run)).toMatchObject({ state: 'ended', live: false, reason: 'killed', exitCode: null, signal: 'SIGKILL' })
     store.writeNow(() => {
       store.sessions.insertStarting(starting(other, { task: 't-1' }))
@@ -265,7 +289,10 @@ test('a writer that is killed in the midst of writing loses nothing it was told 
   const exited = once(child, 'exit')
   let last = 0
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    const numbers = text.split('\n').filter((line) => line !== '').map(Number)
+    const numbers = text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map(Number)
     last = Math.max(last, ...numbers)
     if (last >= 300) child.kill('SIGKILL')
   })

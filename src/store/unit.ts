@@ -1,0 +1,78 @@
+import type { Database } from 'better-sqlite3'
+import { AppError } from '../core/errors.ts'
+
+export const isFull = (error: unknown): boolean => error instanceof AppError && error.code === 'disk-full'
+
+function toStoreError(error: unknown): unknown {
+  const full = error instanceof Error && 'code' in error && error.code === 'SQLITE_FULL'
+  return full ? new AppError('disk-full', 'the store has no room left on its disk', { cause: error }) : error
+}
+
+/** One transaction at a time, with what is to be done once it is over. */
+export interface Unit {
+  readonly transact: <T>(fn: () => T) => T
+  /** Runs fn as a part of the transaction that is open; what it throws is returned, if it changed nothing. */
+  readonly part: (fn: () => void) => { readonly refused: unknown } | null
+  readonly onCommit: (effect: () => void) => void
+  readonly onRollback: (undo: () => void) => void
+  readonly touch: () => void
+}
+
+export function createUnit(db: Database, changed: () => void): Unit {
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+  const rollback = db.prepare('ROLLBACK')
+  let effects: (() => void)[] = []
+  let undos: (() => void)[] = []
+  let changes = 0
+
+  const take = (): { effects: (() => void)[]; undos: (() => void)[]; changes: number } => {
+    const taken = { effects, undos, changes }
+    effects = []
+    undos = []
+    changes = 0
+    return taken
+  }
+  const undo = (): void => {
+    // SQLite ends the transaction itself on some errors, a full disk among them
+    if (db.inTransaction) rollback.run()
+    for (const step of take().undos.reverse()) step()
+  }
+  const run = <T>(fn: () => T): T => {
+    begin.run()
+    try {
+      const result = fn()
+      commit.run()
+      return result
+    } catch (error) {
+      undo()
+      throw toStoreError(error)
+    }
+  }
+  return {
+    transact(fn) {
+      const result = run(fn)
+      const done = take()
+      for (const effect of done.effects) effect()
+      if (done.changes > 0) changed()
+      return result
+    },
+    part(fn) {
+      const before = { changes, effects: effects.length, undos: undos.length }
+      try {
+        fn()
+        return null
+      } catch (error) {
+        if (changes !== before.changes || !db.inTransaction) throw error
+        effects.length = before.effects
+        undos.length = before.undos
+        return { refused: error }
+      }
+    },
+    onCommit: (effect) => void effects.push(effect),
+    onRollback: (step) => void undos.push(step),
+    touch() {
+      changes++
+    },
+  }
+}
