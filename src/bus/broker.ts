@@ -1,13 +1,16 @@
-import type { Principal, SessionPrincipal } from '../protocol/common.ts'
 import { AppError } from '../core/errors.ts'
+import type { Principal, SessionPrincipal } from '../protocol/common.ts'
 import type { BrokerContext } from './context.ts'
-import { type Connection, createDelivery } from './delivery.ts'
+import { createDelivery } from './delivery.ts'
 import { createEndRules, type RunEnded } from './ends.ts'
 import { createHourly } from './hourly.ts'
+import type { Connection } from './links.ts'
 import { createMessageRules, type MessageRules } from './messages.ts'
 import { createPermits, type Permits } from './permits.ts'
 import type { BrokerSession, DeliveryPolicy, RunEnd } from './ports.ts'
 import { createPushRules, type PushRules } from './pushes.ts'
+import { createPost } from './post.ts'
+import type { Receive } from './receive.ts'
 import { createRecordRules, type RecordRules } from './records.ts'
 import { createReviewRules, type OnApproved, type ReviewRules } from './reviews.ts'
 import { createRoleRules, type RoleRules } from './roles.ts'
@@ -34,7 +37,7 @@ export interface Broker {
   open(principal: SessionPrincipal): Connection
   connectionClosed(connection: Connection): Promise<void>
   /** Up to `max` messages over this connection, at once or as soon as one is there within waitMs. */
-  receive: ReturnType<typeof createDelivery>['receive']
+  readonly receive: Receive
   /** Asks the delivery policy again: after resume, after a turn's hour. */
   poke(instance: string): Promise<void>
   /** Throws unless the principal may end the live session of that instance: one that its instance launched. */
@@ -50,7 +53,8 @@ export function createBroker(deps: BrokerDeps): Broker {
   const denials = createHourly(deps.clock, RECORDS_AN_HOUR)
   const delivery = createDelivery(deps, deps.policy ?? ALWAYS)
   const permits = createPermits(deps, denials)
-  const messages = createMessageRules(deps, delivery)
+  const post = createPost(deps, delivery)
+  const messages = createMessageRules(deps, post)
   const tasks = createTaskRules(deps, permits)
 
   const assertMayStop = async (principal: Principal, instance: string): Promise<void> => {
@@ -67,15 +71,14 @@ export function createBroker(deps: BrokerDeps): Broker {
     messages,
     tasks,
     roles: createRoleRules(deps),
-    pushes: createPushRules(deps, permits, tasks, messages),
-    reviews: createReviewRules(deps, permits, tasks, messages, deps.onApproved ?? (() => Promise.resolve())),
+    pushes: createPushRules(deps, permits, tasks, post),
+    reviews: createReviewRules({ ...deps, permits, tasks, post, onApproved: deps.onApproved ?? (() => Promise.resolve()) }),
     records: createRecordRules(deps, permits, records),
     open: (principal) => delivery.open(principal),
     connectionClosed: (connection) => delivery.close(connection),
-    receive: (connection, options, signal) => delivery.receive(connection, options, signal),
+    receive: delivery.receive,
     poke: (instance) => delivery.poke(instance),
     assertMayStop,
-    runEnded: createEndRules(deps, messages, delivery, [records, denials]),
+    runEnded: createEndRules(deps, post, delivery, [records, denials]),
   }
 }
-

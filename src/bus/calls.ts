@@ -6,7 +6,7 @@ import { type Call, PROTOCOL_VERSION } from '../protocol/common.ts'
 import { FRAME_LIMIT } from '../protocol/frame.ts'
 import type { CallServer } from '../protocol/serve-calls.ts'
 import type { Broker } from './broker.ts'
-import type { Connection } from './delivery.ts'
+import type { Connection } from './links.ts'
 import { parseParams } from './params.ts'
 import type { BusPorts } from './ports.ts'
 
@@ -41,7 +41,9 @@ function createAnswers<Peer>({ broker, runnerWord, appendTranscript, stopSession
     'role.release': on(BUS_METHODS['role.release'], ({ principal }) => roles.release(principal)),
     agents: on(BUS_METHODS.agents, () => roles.agents()),
     'message.send': on(BUS_METHODS['message.send'], ({ principal }, params) => messages.send(principal, params)),
-    'message.receive': on(BUS_METHODS['message.receive'], (connection, { waitMs = 0, max = RECEIVE_MAX }, signal) => broker.receive(connection, { waitMs, max }, signal)),
+    'message.receive': on(BUS_METHODS['message.receive'], (connection, { waitMs = 0, max = RECEIVE_MAX }, signal) =>
+      broker.receive(connection, { waitMs, max }, signal),
+    ),
     'message.ack': on(BUS_METHODS['message.ack'], ({ principal }, { ids }) => messages.ack(principal, ids)),
     'message.owed': on(BUS_METHODS['message.owed'], ({ principal }) => messages.owed(principal)),
     'session.stop': on(BUS_METHODS['session.stop'], (connection, { instance }) => stop(connection, instance)),
@@ -76,17 +78,18 @@ export function createBusCalls<Peer>(deps: BusCallsDeps<Peer>, peer: Peer): Call
     const { run, instance, role, business } = principal
     return { session: broker.open(principal), result: { protocol: PROTOCOL_VERSION, run, instance, role, business } }
   }
+  const answer = (connection: Connection, call: Call, signal: AbortSignal): unknown => {
+    if (connection.closed()) throw new AppError('unauthenticated', '')
+    if (!isMethod(answers, call.method)) throw new AppError('invalid-request', `there is no method ${JSON.stringify(call.method)}`)
+    return answers[call.method](connection, call.params, signal)
+  }
+  // what is thrown inside of the constructor's function is a rejection
   return {
     frameLimit: FRAME_LIMIT.bus,
     firstFrameMs: FIRST_FRAME_MS,
     log,
-    // eslint wants an await here; a refusal must still be a rejection
     hello: (call) => new Promise((resolve) => resolve(greet(call))),
-    async call(connection, call, signal) {
-      if (connection.closed()) throw new AppError('unauthenticated', '')
-      if (!isMethod(answers, call.method)) throw new AppError('invalid-request', `there is no method ${JSON.stringify(call.method)}`)
-      return answers[call.method](connection, call.params, signal)
-    },
+    call: (connection, call, signal) => new Promise((resolve) => resolve(answer(connection, call, signal))),
     closed(connection) {
       broker.connectionClosed(connection).catch((error: unknown) => log.debug({ err: error, run: connection.principal.run }, 'connection closed late'))
     },

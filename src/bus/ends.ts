@@ -1,10 +1,9 @@
-import type { BrokerContext } from './context.ts'
-import { FOUNDER } from './context.ts'
+import type { MessageRow } from '../protocol/rows.ts'
+import { type BrokerContext, FOUNDER } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import type { Hourly } from './hourly.ts'
-import type { MessageRules } from './messages.ts'
 import type { BrokerSession, RunEnd } from './ports.ts'
-import type { MessageRow } from '../protocol/rows.ts'
+import type { Post } from './post.ts'
 
 export interface RunEnded {
   /** Did the run hold its role? */
@@ -26,11 +25,20 @@ const howOf = ({ reason, exitCode, signal }: RunEnd): string => {
   return exitCode === null ? reason : `${reason}, exit ${String(exitCode)}`
 }
 
-export function createEndRules({ store, roster }: BrokerContext, messages: MessageRules, delivery: Delivery, hourlies: readonly Hourly[]): (session: BrokerSession, end: RunEnd) => RunEnded {
+export function createEndRules(
+  { store, roster }: BrokerContext,
+  post: Pick<Post, 'hostNote'>,
+  delivery: Delivery,
+  hourlies: readonly Hourly[],
+): (session: BrokerSession, end: RunEnd) => RunEnded {
   const bury = (message: MessageRow): void => {
     store.messages.setState(message.id, 'dead')
     if (message.from_instance === message.to) return
-    messages.hostNote(message.from_instance, `message ${message.id} is dead`, `Message ${message.id} to ${message.to} is dead: ${String(DELIVERIES)} runs ended while they had it.`)
+    post.hostNote(
+      message.from_instance,
+      `message ${message.id} is dead`,
+      `Message ${message.id} to ${message.to} is dead: ${String(DELIVERIES)} runs ended while they had it.`,
+    )
   }
   const giveBack = (run: string, end: RunEnd): void => {
     const blamed = BLAMELESS.includes(end.reason) ? 0 : 1
@@ -55,7 +63,7 @@ export function createEndRules({ store, roster }: BrokerContext, messages: Messa
     const about = `Session ${run} (${instance}) ended: ${howOf(end)}.${task === null ? '' : ` Task: ${task}.`}`
     return [...concerned(session)].flatMap(([name, ids]) => {
       const owed = ids.length === 0 ? '' : ` Still owed to you: ${ids.slice(0, NAMED).join(' ')}.`
-      return messages.hostNote(name, subject, about + owed) === null ? [] : [name]
+      return post.hostNote(name, subject, about + owed) === null ? [] : [name]
     })
   }
   return (session, end) => {

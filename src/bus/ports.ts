@@ -11,7 +11,7 @@ export interface Roster {
   /** The role that may launch. */
   readonly launchBy: string | null
   readonly instances: ReadonlyMap<string, { readonly role: string; readonly model: string; readonly family: string | null }>
-  grants(role: string): ReadonlySet<Grant>
+  readonly grants: (role: string) => ReadonlySet<Grant>
   readonly projects: readonly string[]
 }
 
@@ -144,8 +144,8 @@ export interface DeliveryPolicy {
 /** What the bus socket passes on to the parts that own runs. */
 export interface BusPorts<Peer> {
   /** Whose live run's capability is it, seen from that peer? In the same time for every answer. */
-  authenticate(cap: string, peer: Peer): SessionPrincipal | null
-  stopSession(principal: SessionPrincipal, instance: string): Promise<unknown>
-  runnerWord(run: string, waitMs: number, signal: AbortSignal): Promise<SessionWord>
-  appendTranscript(run: string, entries: readonly Readonly<Record<string, unknown>>[]): Promise<void>
+  readonly authenticate: (cap: string, peer: Peer) => SessionPrincipal | null
+  readonly stopSession: (principal: SessionPrincipal, instance: string) => Promise<unknown>
+  readonly runnerWord: (run: string, waitMs: number, signal: AbortSignal) => Promise<SessionWord>
+  readonly appendTranscript: (run: string, entries: readonly Readonly<Record<string, unknown>>[]) => Promise<void>
 }

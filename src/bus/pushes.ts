@@ -2,10 +2,10 @@ import { AppError } from '../core/errors.ts'
 import type { Principal, SessionPrincipal } from '../protocol/common.ts'
 import type { PushRow } from '../protocol/rows.ts'
 import { actorOf, type BrokerContext, FOUNDER } from './context.ts'
-import type { MessageRules } from './messages.ts'
 import { lastPage } from './pages.ts'
 import type { Permits } from './permits.ts'
 import type { TaskRecord } from './ports.ts'
+import type { Post } from './post.ts'
 import { assertOpen, assertProject } from './rules.ts'
 import type { TaskRules } from './tasks.ts'
 
@@ -30,7 +30,7 @@ const GRANT = 'git.push.working'
 /** Where the creator of a task is written to. */
 export const creatorOf = ({ createdBy, createdByKind }: TaskRecord): string => (createdByKind === 'founder' ? FOUNDER : createdBy)
 
-export function createPushRules({ store, roster }: BrokerContext, permits: Permits, tasks: TaskRules, notes: Pick<MessageRules, 'hostNote'>): PushRules {
+export function createPushRules({ store, roster }: BrokerContext, permits: Permits, tasks: TaskRules, notes: Pick<Post, 'hostNote'>): PushRules {
   const { pushes, trail } = store
   const about = ({ task, project }: PushTarget): Parameters<Permits['demand']>[2] => ({ action: 'push', subject: task, body: { project, task } })
 
@@ -41,7 +41,8 @@ export function createPushRules({ store, roster }: BrokerContext, permits: Permi
     assertProject(task, project)
     return task
   }
-  const isForeign = (principal: Principal, { assignee }: TaskRecord): boolean => assignee !== null && principal.kind === 'session' && assignee !== principal.instance
+  const isForeign = (principal: Principal, { assignee }: TaskRecord): boolean =>
+    assignee !== null && principal.kind === 'session' && assignee !== principal.instance
   const foreign = (id: string): string => `the task ${id} is assigned to another instance`
 
   const insert = (principal: SessionPrincipal, task: TaskRecord, { project, ref, commit }: { project: string; ref: string; commit: string }): PushRow => {

@@ -34,12 +34,16 @@ export function createRecordRules({ store }: Pick<BrokerContext, 'store'>, permi
   }
   return {
     async trail(principal, params) {
-      const rows = principal.kind === 'session' && !permits.has(principal, 'trail.read') ? ownTrail(principal.run, params) : trail.list({ ...params, limit: params.limit ?? LIST_LIMIT })
+      const rows =
+        principal.kind === 'session' && !permits.has(principal, 'trail.read')
+          ? ownTrail(principal.run, params)
+          : trail.list({ ...params, limit: params.limit ?? LIST_LIMIT })
       return Promise.resolve(firstPage(rows))
     },
     async record(principal, params) {
       assertRecordable(params)
-      if (principal.kind === 'session' && !hourly.take(principal.run)) throw new AppError('too-many-records', 'this run has recorded as many events as an hour allows')
+      if (principal.kind === 'session' && !hourly.take(principal.run))
+        throw new AppError('too-many-records', 'this run has recorded as many events as an hour allows')
       const { kind, subject = null, body } = params
       const { seq } = await store.write(() => trail.append({ kind, subject, actor: actorOf(principal), body }))
       return { seq }

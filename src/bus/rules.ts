@@ -1,7 +1,11 @@
 import { AppError } from '../core/errors.ts'
 import type { Principal } from '../protocol/common.ts'
-import type { PushRow, ReviewRow } from '../protocol/rows.ts'
+import type { MessageRow, PushRow, ReviewRow } from '../protocol/rows.ts'
 import type { BrokerSession, TaskRecord } from './ports.ts'
+
+/** Is it a REQUEST to `by`, from `to`, that no RESULT has answered and that is not dead? */
+export const isOwed = (request: MessageRow | null, by: string, to: string): request is MessageRow =>
+  request?.class === 'REQUEST' && request.to === by && request.from_instance === to && request.state !== 'answered' && request.state !== 'dead'
 
 /** Is the task the principal's own: did it create it, or is it assigned to it? */
 export const isOwnTask = (principal: Principal, { assignee, createdBy, createdByKind }: TaskRecord): boolean =>

@@ -6,7 +6,7 @@ import type { TaskRow } from '../protocol/rows.ts'
 import { actorOf, type BrokerContext, FOUNDER, HOST, nameOf } from './context.ts'
 import { lastPage } from './pages.ts'
 import type { About, Permits } from './permits.ts'
-import type { TaskRecord } from './ports.ts'
+import type { Roster, TaskRecord } from './ports.ts'
 import { assertClosable, assertOpen, isOwnTask } from './rules.ts'
 
 export interface TaskClose {
@@ -31,78 +31,94 @@ const RESERVED: readonly string[] = [FOUNDER, HOST]
 
 const toRow = ({ createdByKind: _kind, ...row }: TaskRecord): TaskRow => row
 
-export function createTaskRules({ store, roster }: BrokerContext, permits: Permits): TaskRules {
-  const { tasks, trail } = store
+/** The task of that id; throws `task-not-found`. */
+function findTask({ tasks }: BrokerContext['store'], id: string): TaskRecord {
+  const task = tasks.get(id)
+  if (task === null) throw new AppError('task-not-found', `no task has the id ${JSON.stringify(id)}`)
+  return task
+}
 
-  const find = (id: string): TaskRecord => {
-    const task = tasks.get(id)
-    if (task === null) throw new AppError('task-not-found', `no task has the id ${JSON.stringify(id)}`)
-    return task
-  }
-  const assertInstance = (name: string): void => {
-    if (!roster().instances.has(name)) throw new AppError('instance-not-found', `no instance is called ${JSON.stringify(name)}`)
-  }
-  const assertNew = ({ id, project, assignee }: TaskCreate): void => {
-    if (id !== undefined && (!isId(id) || RESERVED.includes(id))) throw new AppError('invalid-request', `id: ${JSON.stringify(id)} is no id of a task`)
-    if (project !== undefined && !roster().projects.includes(project)) throw new AppError('project-not-found', `no project is called ${JSON.stringify(project)}`)
-    if (assignee !== undefined) assertInstance(assignee)
-  }
-  const createNow = (principal: Principal, params: TaskCreate): TaskRecord => {
-    const { id = null, title, body, project = null, assignee = null } = params
-    if (id !== null && tasks.get(id) !== null) throw new AppError('task-exists', `there is a task ${id} already`)
-    const createdByKind = principal.kind === 'session' ? 'session' : 'founder'
-    const task = tasks.insert({ id, title, body, project, assignee, createdBy: nameOf(principal), createdByKind })
-    permits.used(principal, 'task.create', { action: 'task.create', subject: task.id })
-    trail.append({ kind: 'task.created', subject: task.id, actor: actorOf(principal), body: { project, assignee } })
-    return task
-  }
-  const assignNow = (principal: Principal, about: About, { task: id, instance }: BusParams<'task.assign'>): TaskRecord => {
-    assertOpen(find(id))
-    tasks.setAssignee(id, instance)
-    permits.used(principal, 'task.assign', about)
-    trail.append({ kind: 'task.assigned', subject: id, actor: actorOf(principal), body: { assignee: instance } })
-    return find(id)
-  }
-  const closeNow = (principal: Principal, about: About, { task: id, reason, override = false }: TaskClose): TaskRecord => {
-    const task = find(id)
-    assertOpen(task)
-    if (!override) assertClosable(task)
-    tasks.setClosed(id)
-    permits.used(principal, 'task.close', about)
-    const facts = { push: task.latestPush, verdict: task.verdict, reason: reason ?? null }
-    if (override) trail.append({ kind: 'override', subject: id, actor: actorOf(principal), body: facts })
-    trail.append({ kind: 'task.closed', subject: id, actor: actorOf(principal), body: { ...facts, override } })
-    return find(id)
-  }
+/** What the acts do, inside their transactions. */
+function createActs({ store }: BrokerContext, permits: Permits) {
+  const { tasks, trail } = store
+  const find = (id: string): TaskRecord => findTask(store, id)
   return {
-    find,
+    create(principal: Principal, params: TaskCreate): TaskRecord {
+      const { id = null, title, body, project = null, assignee = null } = params
+      if (id !== null && tasks.get(id) !== null) throw new AppError('task-exists', `there is a task ${id} already`)
+      const createdByKind = principal.kind === 'session' ? 'session' : 'founder'
+      const task = tasks.insert({ id, title, body, project, assignee, createdBy: nameOf(principal), createdByKind })
+      permits.used(principal, 'task.create', { action: 'task.create', subject: task.id })
+      trail.append({ kind: 'task.created', subject: task.id, actor: actorOf(principal), body: { project, assignee } })
+      return task
+    },
+    assign(principal: Principal, about: About, { task: id, instance }: BusParams<'task.assign'>): TaskRecord {
+      assertOpen(find(id))
+      tasks.setAssignee(id, instance)
+      permits.used(principal, 'task.assign', about)
+      trail.append({ kind: 'task.assigned', subject: id, actor: actorOf(principal), body: { assignee: instance } })
+      return find(id)
+    },
+    close(principal: Principal, about: About, { task: id, reason, override = false }: TaskClose): TaskRecord {
+      const task = find(id)
+      assertOpen(task)
+      if (!override) assertClosable(task)
+      tasks.setClosed(id)
+      permits.used(principal, 'task.close', about)
+      const facts = { push: task.latestPush, verdict: task.verdict, reason: reason ?? null }
+      if (override) trail.append({ kind: 'override', subject: id, actor: actorOf(principal), body: facts })
+      trail.append({ kind: 'task.closed', subject: id, actor: actorOf(principal), body: { ...facts, override } })
+      return find(id)
+    },
+  }
+}
+
+const assertInstance = ({ instances }: Roster, name: string): void => {
+  if (!instances.has(name)) throw new AppError('instance-not-found', `no instance is called ${JSON.stringify(name)}`)
+}
+
+function assertNew(roster: Roster, { id, project, assignee }: TaskCreate): void {
+  if (id !== undefined && (!isId(id) || RESERVED.includes(id))) throw new AppError('invalid-request', `id: ${JSON.stringify(id)} is no id of a task`)
+  if (project !== undefined && !roster.projects.includes(project)) throw new AppError('project-not-found', `no project is called ${JSON.stringify(project)}`)
+  if (assignee !== undefined) assertInstance(roster, assignee)
+}
+
+function assertOverride(principal: Principal, { override = false, reason }: TaskClose): void {
+  if (override && principal.kind !== 'founder') throw new AppError('not-permitted', 'only the founder may override a verdict')
+  if (override && reason === undefined) throw new AppError('invalid-request', 'an override names its reason')
+}
+
+export function createTaskRules(context: BrokerContext, permits: Permits): TaskRules {
+  const { store, roster } = context
+  const acts = createActs(context, permits)
+  return {
+    find: (id) => findTask(store, id),
     async create(principal, params) {
       await permits.demand(principal, 'task.create', { action: 'task.create', subject: params.id ?? null })
-      assertNew(params)
-      return toRow(await store.write(() => createNow(principal, params)))
+      assertNew(roster(), params)
+      return toRow(await store.write(() => acts.create(principal, params)))
     },
     list(principal, { state }) {
       const all = permits.has(principal, 'task.read')
-      const rows = tasks.list({ state, of: all ? undefined : nameOf(principal) })
+      const rows = store.tasks.list({ state, of: all ? undefined : nameOf(principal) })
       return lastPage(rows.filter((row) => all || isOwnTask(principal, row)).map(toRow))
     },
     async show(principal, { task: id }) {
-      const task = find(id)
+      const task = findTask(store, id)
       if (!isOwnTask(principal, task)) await permits.demand(principal, 'task.read', { action: 'task.show', subject: id })
       return toRow(task)
     },
     async assign(principal, params) {
       const about = { action: 'task.assign', subject: params.task, body: { assignee: params.instance } }
       await permits.demand(principal, 'task.assign', about)
-      assertInstance(params.instance)
-      return toRow(await store.write(() => assignNow(principal, about, params)))
+      assertInstance(roster(), params.instance)
+      return toRow(await store.write(() => acts.assign(principal, about, params)))
     },
     async close(principal, params) {
       const about = { action: 'task.close', subject: params.task }
       await permits.demand(principal, 'task.close', about)
-      if (params.override === true && principal.kind !== 'founder') throw new AppError('not-permitted', 'only the founder may override a verdict')
-      if (params.override === true && params.reason === undefined) throw new AppError('invalid-request', 'an override names its reason')
-      return toRow(await store.write(() => closeNow(principal, about, params)))
+      assertOverride(principal, params)
+      return toRow(await store.write(() => acts.close(principal, about, params)))
     },
   }
 }

@@ -139,8 +139,12 @@ describe('calls', () => {
       const line = await peer.call('message.send', { ...good, [key]: 'pm' })
       expect(line).toMatchObject({ ok: false, error: 'invalid-request', why: `unknown key "${key}"` })
     }
-    expect(await peer.call('message.send', { ...good, class: 'OTHER' })).toMatchObject({ error: 'invalid-request', why: expect.stringContaining('class') as string })
-    for (const method of ['no-such', 'hello', 'constructor', '__proto__', 'message.show']) expect(await peer.call(method)).toMatchObject({ ok: false, error: 'invalid-request' })
+    expect(await peer.call('message.send', { ...good, class: 'OTHER' })).toMatchObject({
+      error: 'invalid-request',
+      why: expect.stringContaining('class') as string,
+    })
+    for (const method of ['no-such', 'hello', 'constructor', '__proto__', 'message.show'])
+      expect(await peer.call(method)).toMatchObject({ ok: false, error: 'invalid-request' })
     expect(await peer.call('message.send', good)).toMatchObject({ ok: true })
   })
 

@@ -3,7 +3,7 @@ import { afterEach } from 'vitest'
 import { type Clock, systemClock } from '../../src/core/clock.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { type Broker, createBroker } from '../../src/bus/broker.ts'
-import type { Connection } from '../../src/bus/delivery.ts'
+import type { Connection } from '../../src/bus/links.ts'
 import type { DeliveryPolicy, Roster, RunEnd } from '../../src/bus/ports.ts'
 import type { OnApproved } from '../../src/bus/reviews.ts'
 import type { Grant, Principal, SessionPrincipal } from '../../src/protocol/common.ts'
@@ -31,11 +31,11 @@ export interface Company {
   /** The grants of each role as the roster has them now; tests take some away. */
   readonly grants: Record<string, Grant[]>
   /** Starts a run of an instance, with the grants of its role. */
-  start(instance: string, launcher?: SessionPrincipal): SessionPrincipal
+  readonly start: (instance: string, launcher?: SessionPrincipal) => SessionPrincipal
   /** Ends it as the launch part does: in one transaction. */
-  end(principal: SessionPrincipal, reason?: RunEnd['reason']): ReturnType<Broker['runEnded']>
-  receive(connection: Connection, waitMs?: number, max?: number, signal?: AbortSignal): ReturnType<Broker['receive']>
-  kinds(): string[]
+  readonly end: (principal: SessionPrincipal, reason?: RunEnd['reason']) => ReturnType<Broker['runEnded']>
+  readonly receive: (connection: Connection, waitMs?: number, max?: number, signal?: AbortSignal) => ReturnType<Broker['receive']>
+  readonly kinds: () => string[]
 }
 
 interface Options {
@@ -62,7 +62,14 @@ export function company({ policy, clock = systemClock, onApproved }: Options = {
     grants: (role) => new Set(grants[role] ?? []),
     projects: ['stack', 'docs'],
   }
-  const broker = createBroker({ store, roster: () => roster, clock, log: silentLog, ...(policy === undefined ? {} : { policy }), ...(onApproved === undefined ? {} : { onApproved }) })
+  const broker = createBroker({
+    store,
+    roster: () => roster,
+    clock,
+    log: silentLog,
+    ...(policy === undefined ? {} : { policy }),
+    ...(onApproved === undefined ? {} : { onApproved }),
+  })
   return {
     store,
     broker,

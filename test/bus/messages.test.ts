@@ -14,7 +14,19 @@ describe('sending', () => {
     const { id } = await broker.messages.send(pm, { ...request('coder'), subject: 'a subject' })
     expect(broker.messages.show(id)).toMatchObject({ state: 'accepted', from_instance: 'pm', from_run: pm.run, to: 'coder', subject: 'a subject' })
     const link = broker.open(start('coder'))
-    expect(await receive(link)).toEqual([{ id, at: expect.any(String) as string, from_role: 'pm', from_instance: 'pm', from_run: pm.run, class: 'REQUEST', body: 'do it', subject: 'a subject', in_reply_to: null }])
+    expect(await receive(link)).toEqual([
+      {
+        id,
+        at: expect.any(String) as string,
+        from_role: 'pm',
+        from_instance: 'pm',
+        from_run: pm.run,
+        class: 'REQUEST',
+        body: 'do it',
+        subject: 'a subject',
+        in_reply_to: null,
+      },
+    ])
     expect(await receive(link)).toEqual([])
     expect(broker.messages.show(id).state).toBe('delivered')
     await broker.messages.ack(link.principal, [id])
@@ -205,7 +217,9 @@ describe('receiving', () => {
   test('a paused instance is given nothing until it is poked, and nothing overtakes', async () => {
     let may = false
     const given: [string, number][] = []
-    const { broker, start, receive } = company({ policy: { mayDeliver: (instance) => may || instance === 'pm', delivered: (instance, _run, messages) => given.push([instance, messages]) } })
+    const { broker, start, receive } = company({
+      policy: { mayDeliver: (instance) => may || instance === 'pm', delivered: (instance, _run, messages) => given.push([instance, messages]) },
+    })
     const link = broker.open(start('coder'))
     await broker.messages.send(FOUNDER, note('coder', '1'))
     expect(await receive(link)).toEqual([])
@@ -310,9 +324,13 @@ describe('ends', () => {
 
   test('the first REQUEST carries the task, then the request', () => {
     const { broker, store } = company()
-    const { id: task } = store.writeNow(() => store.tasks.insert({ id: 't-1', title: 'Write it', body: 'SAY hi', project: null, assignee: 'coder', createdBy: 'ada', createdByKind: 'founder' }))
+    const { id: task } = store.writeNow(() =>
+      store.tasks.insert({ id: 't-1', title: 'Write it', body: 'SAY hi', project: null, assignee: 'coder', createdBy: 'ada', createdByKind: 'founder' }),
+    )
     const first = (about: Parameters<typeof broker.messages.firstRequest>[2]) => store.writeNow(() => broker.messages.firstRequest(FOUNDER, 'coder', about))
-    const bodies = [first({ task, request: null }), first({ task: null, request: 'please' }), first({ task, request: 'please' })].map((id) => broker.messages.show(id ?? '').body)
+    const bodies = [first({ task, request: null }), first({ task: null, request: 'please' }), first({ task, request: 'please' })].map(
+      (id) => broker.messages.show(id ?? '').body,
+    )
     expect(bodies).toEqual(['Task t-1: Write it\n\nSAY hi', 'please', 'Task t-1: Write it\n\nSAY hi\n\nplease'])
     expect(first({ task: null, request: null })).toBeNull()
   })

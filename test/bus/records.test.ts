@@ -10,7 +10,13 @@ test('only own kinds are recorded: every kind of the host is reserved', async ()
   for (const kind of [...TRAIL_KINDS, 'push', 'verdict', 'y.own', 'X.own', '']) {
     await expect(broker.records.record(coder, record(kind))).rejects.toMatchObject({ code: 'reserved-kind' })
   }
-  for (const bad of [record('x.'), record('x.A'), record('x.a b'), record('x.a', { subject: 'a\nb' }), record('x.a', { body: { text: 'x'.repeat(65 * 1024) } })]) {
+  for (const bad of [
+    record('x.'),
+    record('x.A'),
+    record('x.a b'),
+    record('x.a', { subject: 'a\nb' }),
+    record('x.a', { body: { text: 'x'.repeat(65 * 1024) } }),
+  ]) {
     await expect(broker.records.record(coder, bad)).rejects.toMatchObject({ code: 'invalid-request' })
   }
   expect(await broker.records.record(coder, record('x.build-ok', { subject: 't-1', body: { n: 1 } }))).toEqual({ seq: 1 })

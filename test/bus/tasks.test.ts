@@ -4,7 +4,8 @@ import { type Company, company, FOUNDER, OID } from './company.ts'
 
 const APPROVE = 'approve' as const
 const task = (id: string, more: object = {}) => ({ id, title: `Task ${id}`, body: '', assignee: 'coder', ...more })
-const push = ({ broker }: Company, who: SessionPrincipal, id: string, n: number) => broker.pushes.record(who, { project: 'stack', task: id, ref: `refs/heads/work/${id}`, commit: OID(n) })
+const push = ({ broker }: Company, who: SessionPrincipal, id: string, n: number) =>
+  broker.pushes.record(who, { project: 'stack', task: id, ref: `refs/heads/work/${id}`, commit: OID(n) })
 
 describe('tasks', () => {
   test('are created with an id or the next t-N, listed, assigned, closed, and recorded', async () => {
@@ -20,7 +21,16 @@ describe('tasks', () => {
     expect(await broker.tasks.close(pm, { task: 't-3', reason: 'done' })).toMatchObject({ state: 'closed', closedAt: expect.any(String) as string })
     expect(broker.tasks.list(FOUNDER, {}).map(({ id }) => id)).toEqual(['t-2', 't-3', 't-4'])
     expect(broker.tasks.list(pm, { state: 'open' }).map(({ id }) => id)).toEqual(['t-2', 't-4'])
-    expect(kinds()).toEqual(['task.created', 'action.allowed', 'task.created', 'task.created', 'action.allowed', 'task.assigned', 'action.allowed', 'task.closed'])
+    expect(kinds()).toEqual([
+      'task.created',
+      'action.allowed',
+      'task.created',
+      'task.created',
+      'action.allowed',
+      'task.assigned',
+      'action.allowed',
+      'task.closed',
+    ])
     expect(store.trail.list({ subject: 't-3' }).map(({ actor }) => actor.name)).toEqual(['pm', 'pm', 'pm', 'pm', 'pm', 'pm'])
   })
 
@@ -87,7 +97,11 @@ describe('pushes', () => {
     expect(await broker.tasks.show(FOUNDER, { task: 't-1' })).toMatchObject({ latestPush: row.id, project: 'stack', assignee: 'coder' })
     const [record, ...more] = store.trail.list({ kind: 'action.allowed' })
     expect(more).toEqual([])
-    expect(record).toMatchObject({ subject: 't-1', actor: { run: coder.run }, body: { grant: 'git.push.working', project: 'stack', task: 't-1', ref: 'refs/heads/work/t-1', commit: OID(1), push: row.id } })
+    expect(record).toMatchObject({
+      subject: 't-1',
+      actor: { run: coder.run },
+      body: { grant: 'git.push.working', project: 'stack', task: 't-1', ref: 'refs/heads/work/t-1', commit: OID(1), push: row.id },
+    })
     expect((await broker.messages.inbox({})).map(({ body }) => body)).toEqual([expect.stringContaining(row.id)])
     const later = await push(at, coder, 't-1', 2)
     expect(broker.pushes.list({ task: 't-1' }).map(({ id, latest }) => [id, latest])).toEqual([
@@ -166,13 +180,16 @@ describe('reviews', () => {
     await expect(broker.tasks.close(pm, { task: 't-1', override: true, reason: 'x' })).rejects.toMatchObject({ code: 'not-permitted' })
     await expect(broker.tasks.close(FOUNDER, { task: 't-1', override: true })).rejects.toMatchObject({ code: 'invalid-request' })
     await broker.tasks.close(FOUNDER, { task: 't-1', override: true, reason: 'urgent' })
-    expect(store.trail.list({ kind: 'override' })).toMatchObject([{ subject: 't-1', actor: { kind: 'founder', name: 'ada' }, body: { reason: 'urgent', verdict: null } }])
+    expect(store.trail.list({ kind: 'override' })).toMatchObject([
+      { subject: 't-1', actor: { kind: 'founder', name: 'ada' }, body: { reason: 'urgent', verdict: null } },
+    ])
   })
 
   test('a verdict: once, on that commit, on the latest push, by somebody else', async () => {
     const { at, broker, coder, reviewer, start, grants } = await pushed()
     const { request } = await broker.reviews.request(coder, { task: 't-1' })
-    const give = (who: Parameters<typeof broker.reviews.verdict>[0], more: object = {}) => broker.reviews.verdict(who, { request, commit: OID(1), verdict: APPROVE, note: '', ...more })
+    const give = (who: Parameters<typeof broker.reviews.verdict>[0], more: object = {}) =>
+      broker.reviews.verdict(who, { request, commit: OID(1), verdict: APPROVE, note: '', ...more })
     await expect(give(reviewer, { request: 'none' })).rejects.toMatchObject({ code: 'request-not-found' })
     await expect(give(reviewer, { commit: OID(9) })).rejects.toMatchObject({ code: 'invalid-request' })
     await expect(give(coder)).rejects.toMatchObject({ code: 'not-permitted' })
