@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises'
+import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, errnoOf } from '../core/errors.ts'
 import { gitEnvironment } from './command.ts'
@@ -33,12 +33,12 @@ export interface FetchedBundle {
   readonly path: string
 }
 
-/** Arguments: the refs. Standard input: what the peer has; what of it we lack is left out. */
+/** The refs stand in the file `refs`: there may be more than arguments. Standard input: what the peer has; what of it we lack is left out. */
 const BUNDLE_SCRIPT = String.raw`
 set -u
 git cat-file --batch-check='%(objecttype) %(objectname)' >have || exit 70
 sed -n 's/^commit /^/p' have >revs
-printf '%s\n' "$@" >>revs
+cat refs >>revs
 git rev-list --max-count=1 --stdin <revs >news || exit 71
 [ -s news ] || exit 0
 git bundle create --quiet --version=2 bundle --stdin <revs || exit 72
@@ -55,13 +55,14 @@ const sizeOf = (path: string): Promise<number> =>
 
 async function makeBundle(deps: FetchDeps, repository: string, refs: readonly string[], request: FetchRequest): Promise<void> {
   const { directory, have, signal } = request
+  await writeFile(join(directory, 'refs'), refs.map((ref) => `${ref}\n`).join(''))
   const result = await deps.runHelper({
     binds: [
       { bind: { path: deps.globalConfig }, readOnly: true },
       { bind: { path: repository }, readOnly: true },
       { bind: { path: directory }, readOnly: false },
     ],
-    command: ['/bin/sh', '-c', BUNDLE_SCRIPT, 'bundle', ...refs],
+    command: ['/bin/sh', '-c', BUNDLE_SCRIPT, 'bundle'],
     cwd: directory,
     env: gitEnvironment({ globalConfig: deps.globalConfig, safeDirectories: [repository], gitDir: repository }),
     input: have.map((oid) => `${oid}\n`).join(''),
@@ -78,7 +79,7 @@ export async function bundleFor(deps: FetchDeps, request: FetchRequest): Promise
   const repository = repositoryPath(deps.gitRoot, business, project)
   const names = new Map([[MAIN_REF, MAIN_REF], ...tasks.map((task) => [workRef(task), `refs/heads/${task}`] as const)])
   return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, async () => {
-    const all = await listRefs(deps, repository, [...names.keys()])
+    const all = await listRefs(deps, repository, ['refs/heads/'])
     const shown = [...names].flatMap(([ref, name]) => {
       const tip = all.get(ref)
       return tip === undefined ? [] : [{ ref, name, tip }]

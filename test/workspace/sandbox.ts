@@ -57,8 +57,10 @@ function run(args: readonly string[], request: Parameters<RunHelper>[0]): Promis
   let stderr = ''
   let size = 0
   let timedOut = false
-  // with its pid namespace, all that runs inside ends with the monitor
-  const end = (): boolean => child.kill('SIGKILL')
+  // the group, not the monitor alone: its child may not yet have asked to die with it
+  const end = (): void => {
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL')
+  }
   const timer = setTimeout(() => {
     timedOut = true
     end()
