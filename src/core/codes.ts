@@ -42,6 +42,10 @@ export const CODES = {
   'tool-timeout': { exit: 3, retry: true, text: 'a tool took too long while preparing the workspace' },
   'spawn-failed': { exit: 3, retry: true, text: 'the sandbox could not be started' },
   'sandbox-mismatch': { exit: 3, retry: false, text: 'the sandbox was not what it was planned to be' },
+  // the model gateway
+  'model-not-allowed': { exit: 5, retry: false, text: "the request names a model that is not the session's" },
+  'body-too-big': { exit: 2, retry: false, text: 'the body of the request is too big' },
+  'provider-unreachable': { exit: 1, retry: true, text: 'the model provider did not answer as it should' },
   // roles and messages
   'role-held': { exit: 1, retry: true, text: 'another run holds the role' },
   'unknown-recipient': { exit: 4, retry: false, text: 'no instance of that name' },

@@ -75,6 +75,12 @@ function isOpen(fd: number): boolean {
   }
 }
 
+/** How many descriptors this process may open. proc_pid_limits(5) */
+export function openFileLimit(): number {
+  const soft = /^Max open files\s+(\S+)/m.exec(read('/proc/self/limits') ?? '')?.[1]
+  return soft === undefined || soft === 'unlimited' ? Number.MAX_SAFE_INTEGER : Number(soft)
+}
+
 /** This process's open descriptors, without the one that the look itself needs. */
 export const openFds = (): number[] =>
   readdirSync('/proc/self/fd')

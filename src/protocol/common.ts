@@ -23,7 +23,10 @@ export const requestIdSchema = z.union([z.string().max(200), z.number()])
 export type RequestId = z.infer<typeof requestIdSchema>
 
 /** A request on the bus and control sockets, before its method's own schema. */
-export const callSchema = z.strictObject({ id: requestIdSchema, method: z.string().max(64), params: z.record(z.string(), z.unknown()).default({}) })
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Kept as it came: a record schema would drop a key `__proto__` before the method's own schema can refuse it. */
+const paramsSchema = z.custom<Record<string, unknown>>(isObject).default({})
+export const callSchema = z.strictObject({ id: requestIdSchema, method: z.string().max(64), params: paramsSchema })
 export type Call = z.infer<typeof callSchema>
 
 export type Reply =

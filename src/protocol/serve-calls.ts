@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import { AppError, codeOf, messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
@@ -63,6 +64,8 @@ class Exchange<Session> {
     this.#socket = socket
     this.#server = server
     this.#decoder = createLineDecoder(server.frameLimit)
+    // every request in flight may listen for the end of the connection
+    setMaxListeners(2 * IN_FLIGHT, this.#gone.signal)
     this.#deadline = setTimeout(() => socket.destroySoon(), server.firstFrameMs)
     socket.on('data', this.#onData)
     socket.on('drain', () => socket.resume())

@@ -1,0 +1,144 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { AppError } from '../../src/core/errors.ts'
+import { type Listener, listenUnix } from '../../src/core/listen.ts'
+import { silentLog } from '../../src/core/log.ts'
+import { type CallServer, serveCalls } from '../../src/protocol/serve-calls.ts'
+
+const HELLO = { id: 0, method: 'hello', params: {} }
+let dir: string
+let listener: Listener
+let closed: string[]
+/** Requests of `hang` wait for this. */
+let release: () => void
+
+beforeEach(async () => {
+  dir = mkdtempSync('/tmp/mc-')
+  const sessions: string[] = []
+  closed = sessions
+  const hung = new Promise<void>((resolve) => (release = resolve))
+  const server: CallServer<string> = {
+    frameLimit: 64 * 1024,
+    firstFrameMs: 300,
+    log: silentLog,
+    hello: (call) => (call.method === 'hello' ? Promise.resolve({ session: 'one', result: 'hi' }) : Promise.reject(new AppError('unauthenticated', ''))),
+    async call(_session, { method, params }, signal) {
+      if (method === 'echo') return params
+      if (method === 'hang') return Promise.race([hung, new Promise((resolve) => signal.addEventListener('abort', () => resolve('aborted')))])
+      throw method === 'bug' ? new Error('a path of the host: /secret') : new AppError('busy', 'why not', { hint: 'try again' })
+    },
+    closed: (session) => void sessions.push(session),
+  }
+  listener = await listenUnix({ onConnection: (socket) => serveCalls(socket, server), maxConnections: 10 }, join(dir, 's'))
+})
+afterEach(async () => {
+  await listener[Symbol.asyncDispose]()
+  rmSync(dir, { recursive: true })
+})
+
+const frame = (value: unknown): string => `${JSON.stringify(value)}\n`
+
+/** Writes all that, waits for so many replies. */
+async function exchange(socket: Socket, text: string, replies: number): Promise<Record<string, unknown>[]> {
+  let got = ''
+  const lines = (): string[] => got.split('\n').slice(0, -1)
+  const done = new Promise<void>((resolve) => {
+    socket.on('data', (chunk) => {
+      got += chunk.toString()
+      if (lines().length >= replies) resolve()
+    })
+    socket.on('close', () => resolve())
+  })
+  socket.write(text)
+  await done
+  return lines().map((line) => JSON.parse(line) as Record<string, unknown>)
+}
+
+const open = async (): Promise<Socket> => {
+  const socket = connect({ path: listener.path, allowHalfOpen: true })
+  await once(socket, 'connect')
+  return socket
+}
+
+test('greets once, then answers requests that came in the same write, ids echoed', async () => {
+  const socket = await open()
+  const text = frame(HELLO) + frame({ id: 'a', method: 'echo', params: { x: 1 } }) + frame({ id: 7, method: 'echo' })
+  expect(await exchange(socket, text, 3)).toEqual([
+    { id: 0, ok: true, result: 'hi' },
+    { id: 'a', ok: true, result: { x: 1 } },
+    { id: 7, ok: true, result: {} },
+  ])
+  socket.destroy()
+})
+
+test('a refusal carries code, why and hint; a bug of ours only its code', async () => {
+  const socket = await open()
+  const replies = await exchange(socket, frame(HELLO) + frame({ id: 1, method: 'no' }) + frame({ id: 2, method: 'bug' }), 3)
+  expect(replies.slice(1)).toEqual([
+    { id: 1, ok: false, error: 'busy', why: 'why not', hint: 'try again' },
+    { id: 2, ok: false, error: 'internal' },
+  ])
+  socket.destroy()
+})
+
+test('anything but a good hello first is refused, and the connection ends', async () => {
+  const socket = await open()
+  const ended = once(socket, 'end')
+  expect(await exchange(socket, frame({ id: 3, method: 'echo' }), 1)).toEqual([{ id: 3, ok: false, error: 'unauthenticated' }])
+  await ended
+  socket.destroy()
+})
+
+test('what is no frame ends the connection; the control beside it does not', async () => {
+  const socket = await open()
+  const ended = once(socket, 'end')
+  const good = await exchange(socket, frame(HELLO) + frame({ id: 1, method: 'echo' }), 2)
+  expect(good.map((reply) => reply.ok)).toEqual([true, true])
+  expect(await exchange(socket, '[]\n', 1)).toMatchObject([{ ok: false, error: 'invalid-request' }])
+  await ended
+  socket.destroy()
+})
+
+test('a silent peer loses its connection at the deadline', async () => {
+  const socket = await open()
+  socket.resume()
+  await once(socket, 'end')
+  socket.destroy()
+})
+
+test('64 requests may be in flight; one more is refused, and answered ones make room', async () => {
+  const socket = await open()
+  const hang = Array.from({ length: 64 }, (_, id) => frame({ id, method: 'hang' })).join('')
+  const replies = await exchange(socket, `${frame(HELLO)}${hang}${frame({ id: 'more', method: 'echo' })}`, 2)
+  expect(replies[1]).toEqual({ id: 'more', ok: false, error: 'too-many-requests' })
+  release()
+  const later = await exchange(socket, '', 64)
+  expect(later).toHaveLength(64)
+  expect(await exchange(socket, frame({ id: 'again', method: 'echo' }), 1)).toMatchObject([{ ok: true }])
+  socket.destroy()
+})
+
+test('a peer that half-closes gets its answers, its long polls end, and the session is closed', async () => {
+  const socket = await open()
+  await exchange(socket, frame(HELLO), 1)
+  const answer = exchange(socket, frame({ id: 1, method: 'hang' }), 1)
+  socket.end()
+  expect(await answer).toEqual([{ id: 1, ok: true, result: 'aborted' }])
+  await once(socket, 'close')
+  expect(closed).toEqual(['one'])
+})
+
+test('a peer that stops reading stops being read', async () => {
+  const socket = await open()
+  await exchange(socket, frame(HELLO), 1)
+  socket.pause()
+  const big = frame({ id: 1, method: 'echo', params: { text: 'x'.repeat(32 * 1024) } })
+  let written = 0
+  // the kernel's buffers fill, then ours, then the peer's own writes no longer go through
+  for (; written < 2000 && socket.write(big); written++) await new Promise(setImmediate)
+  expect(written).toBeLessThan(2000)
+  socket.destroy()
+})
