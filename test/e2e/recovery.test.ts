@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { processesOf, until, World } from '../helpers/world.ts'
@@ -11,6 +12,8 @@ interface Row {
 }
 
 const isLocked = (path: string): boolean => spawnSync('flock', ['-n', '-x', '-E', '99', path, 'true']).status === 99
+/** Is there such a process, and no zombie? */
+const isRunning = (pid: number): boolean => existsSync(`/proc/${String(pid)}`) && !/\) [ZX] /.test(readFileSync(`/proc/${String(pid)}/stat`, 'latin1'))
 const pm = async (world: World): Promise<Row> => {
   const [row] = await world.must<Row[]>(['ps'])
   if (row === undefined) throw new Error('no PM runs')
@@ -29,11 +32,12 @@ describe('a host that died hard', () => {
     const row = await pm(world)
     await first.crash()
     expect(isLocked(join(row.envRoot, 'lock'))).toBe(true)
-    expect(processesOf(row.envRoot)).toContain(row.pid)
+    expect([row.pid, row.runnerPid].every(isRunning)).toBe(true)
     if (signal !== undefined) process.kill(row.runnerPid, signal)
-    if (signal === 'SIGKILL') await until('the session is gone', () => processesOf(row.envRoot).length === 0)
+    if (signal === 'SIGKILL') await until('the session is gone', () => ![row.pid, row.runnerPid].some(isRunning))
     const second = await world.start()
     expect(second.output()).toContain(`run ${row.run} (pm) from an earlier host ended: host-lost`)
+    expect([row.pid, row.runnerPid].some(isRunning)).toBe(false)
     expect(processesOf(row.envRoot)).toEqual([])
     expect(isLocked(join(row.envRoot, 'lock'))).toBe(false)
     expect(await world.must(['log', '--event', 'end'])).toMatchObject([{ run: row.run, reason: 'host-lost', exitCode: null }])

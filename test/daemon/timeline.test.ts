@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest'
+import { toConsoleLine, toLogLine, toTrailLine } from '../../src/daemon/console.ts'
+import { toTimeline } from '../../src/daemon/timeline.ts'
+import type { LogRow, TrailRow } from '../../src/protocol/rows.ts'
+
+const at = (second: number): string => `2026-11-30T10:00:0${String(second)}.000Z`
+const log = (seq: number, more: Partial<LogRow> & Pick<LogRow, 'event'>): LogRow => ({
+  seq,
+  at: at(seq),
+  run: 'r00000000000a',
+  instance: 'coder',
+  task: 't-1',
+  ...more,
+})
+const trail = (seq: number, kind: string, body: TrailRow['body'], name = 'coder'): TrailRow => ({
+  seq,
+  at: at(seq),
+  kind,
+  subject: 't-1',
+  actor: { kind: 'session', name, run: 'r00000000000a' },
+  body,
+  hash: '',
+})
+
+const LOG = [
+  log(1, { event: 'launch', launchedBy: 'pm', harness: 'script', model: 'm', env: 'created' }),
+  log(2, { event: 'refused', run: null, code: 'capacity-full', why: '1 of 1', task: null, instance: 'reviewer' }),
+  log(3, { event: 'checkout-kept', project: 'stack', reason: 'dirty' }),
+  log(9, { event: 'end', reason: 'stopped', exitCode: 0, signal: null }),
+]
+const TRAIL = [
+  trail(4, 'action.allowed', { grant: 'git.push.working', push: 'p1', commit: 'abcdef0123456789', ref: 'refs/heads/work/t-1' }),
+  trail(5, 'action.allowed', { grant: 'role.launch' }),
+  trail(6, 'review.verdict', { verdict: 'approve', commit: 'abcdef0123456789', request: 'q1' }, 'reviewer'),
+  trail(7, 'task.closed', { override: true }, 'ada'),
+  trail(8, 'role.claimed', {}),
+]
+
+describe('the timeline', () => {
+  test('joins launch log and trail in order of time, and leaves out what tells nothing of its own', () => {
+    expect(toTimeline(LOG, TRAIL, {}).map((row) => [row.kind, row.task, row.ref])).toEqual([
+      ['launch', 't-1', null],
+      ['refused', null, null],
+      ['push', 't-1', 'p1'],
+      ['verdict', 't-1', 'q1'],
+      ['close', 't-1', null],
+      ['end', 't-1', null],
+    ])
+  })
+  test('can be of one task, or since a time', () => {
+    expect(toTimeline(LOG, TRAIL, { task: 't-1' }).every((row) => row.task === 't-1')).toBe(true)
+    expect(toTimeline(LOG, TRAIL, { sinceMs: Date.parse(at(7)) }).map((row) => row.kind)).toEqual(['close', 'end'])
+  })
+  test('says of an override that it was one', () => {
+    expect(toTimeline([], TRAIL, {}).find((row) => row.kind === 'close')?.text).toContain('over the missing approval')
+  })
+})
+
+describe('the lines of bus start', () => {
+  test('one an event, for what a person wants to see', () => {
+    expect(LOG.map(toLogLine)).toEqual([
+      'coder  launched by pm: run r00000000000a (script, m, env created)',
+      'reviewer  launch refused: capacity-full (1 of 1)',
+      'coder  clone of stack kept as it is: dirty',
+      'coder  ended: stopped, run r00000000000a',
+    ])
+    expect(TRAIL.map(toTrailLine)).toEqual([null, null, 'reviewer  judged task t-1: approve', 'ada  closed task t-1', null])
+  })
+  test('escape what an agent wrote', () => {
+    expect(toTrailLine(trail(1, 'message.sent', { class: 'NOTE', to: '\u001b[31mpm' }))).not.toContain('\u001b')
+    expect(toTrailLine(trail(1, 'message.sent', { class: 'NOTE', to: 'pm' }))).toContain('to pm')
+  })
+  test('begin with the time of the machine', () => {
+    expect(toConsoleLine(at(1), 'x')).toMatch(/^\d\d:\d\d:01 {2}x$/)
+  })
+})
