@@ -1,4 +1,4 @@
-// Builds dist/: cli.mjs and its chunks, runner.mjs and prepare.mjs (one file each: they are bind-mounted alone into a sandbox), migrations/.
+// Builds dist/: cli.mjs and its chunks, migrations/, and what is bind-mounted alone into a sandbox, one file each.
 //   --watch    builds again on every change
 //   --partial  while developing: an entry that does not exist yet is skipped with a warning
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -32,8 +32,23 @@ const common = {
 // Packages that load files of their own at run time (native addons, worker scripts) or patch Node's `fs` stay outside.
 const external = ['better-sqlite3', 'koffi', 'pino', 'proper-lockfile']
 
+/** Modules that compute constants: run now, and replaced by their values. Parsing what they need (zod, 800 kB) would cost each session's start. */
+const constants = {
+  name: 'constants',
+  setup(api) {
+    api.onLoad({ filter: /\/src\/runner\/input-schemas\.ts$/ }, async ({ path }) => {
+      const { outputFiles } = await build({ ...common, metafile: false, outdir: undefined, entryPoints: [path] })
+      const values = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
+      return { contents: Object.entries(values).map(([name, value]) => `export const ${name} = ${JSON.stringify(value)}`).join('\n'), loader: 'js' }
+    })
+  },
+}
+
 const programs = [
-  { name: 'runner', entry: 'src/runner/main.ts', options: {}, alone: true },
+  { name: 'runner', entry: 'src/runner/main.ts', options: { plugins: [constants] }, alone: true },
+  { name: 'git-remote', entry: 'src/runner/git-remote.ts', options: {}, alone: true },
+  { name: 'mcp', entry: 'src/runner/mcp.ts', options: {}, alone: true },
+  { name: 'pi-extension', entry: 'src/runner/pi-extension.ts', options: { banner: {} }, alone: true },
   { name: 'prepare', entry: 'src/workspace/helper.ts', options: {}, alone: true },
   { name: 'cli', entry: 'src/cli/main.ts', options: { splitting: true, external } },
 ]
@@ -104,7 +119,7 @@ async function watchAll(present) {
         })
       },
     }
-    const running = await context({ ...common, ...program.options, entryPoints: { [program.name]: program.entry }, plugins: [writer] })
+    const running = await context({ ...common, ...program.options, entryPoints: { [program.name]: program.entry }, plugins: [...(program.options.plugins ?? []), writer] })
     await running.watch()
   }
 }

@@ -14,14 +14,32 @@ const arrows = {
   workspace: ['core', 'protocol', 'sandbox', 'git'],
   launch: ['core', 'protocol', 'sandbox', 'envroot', 'workspace', 'harness'],
   runner: ['core', 'protocol', 'client', 'harness'],
-  doctor: ['core', 'protocol', 'client', 'config', 'envroot', 'harness', 'sandbox'],
-  daemon: ['core', 'protocol', 'bus', 'client', 'config', 'doctor', 'envroot', 'gateway', 'git', 'harness', 'launch', 'sandbox', 'store', 'workspace'],
+  backup: ['core'],
+  service: ['core', 'config'],
+  doctor: ['core', 'protocol', 'client', 'config', 'harness', 'sandbox', 'service', 'store'],
+  daemon: [
+    'core',
+    'protocol',
+    'backup',
+    'bus',
+    'client',
+    'config',
+    'doctor',
+    'envroot',
+    'gateway',
+    'git',
+    'harness',
+    'launch',
+    'sandbox',
+    'store',
+    'workspace',
+  ],
   cli: ['core', 'protocol', 'client', 'config'],
 }
 
 // Arrows of a narrower kind: the types alone, or loaded on demand alone.
 const typesOnly = [{ from: 'launch', to: ['config'] }]
-const onDemand = [{ from: 'cli', to: ['daemon', 'doctor'] }]
+const onDemand = [{ from: 'cli', to: ['daemon', 'doctor', 'service'] }]
 
 const folder = (names) => `^src/(${names.join('|')})/`
 

@@ -27,7 +27,8 @@ export interface TaskRules {
   find(id: string): TaskRecord
 }
 
-const RESERVED: readonly string[] = [FOUNDER, HOST]
+/** A task is a branch to those who work on it, beside main. */
+const RESERVED: readonly string[] = [FOUNDER, HOST, 'main']
 
 const toRow = ({ createdByKind: _kind, ...row }: TaskRecord): TaskRow => row
 

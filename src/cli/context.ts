@@ -13,6 +13,8 @@ export interface CommandSpec {
   readonly examples?: readonly string[]
   /** The verb answers SIGINT and SIGTERM itself (`bus start`). */
   readonly handlesSignals?: boolean
+  /** Interrupted, the verb is waited for: it heeds the signal, and has something to take away. */
+  readonly settles?: boolean
   /** Throws AppError for a refusal; a number is the exit status of a verb that has printed for itself. */
   run(context: CliContext, input: Input): Promise<Result | number>
 }

@@ -8,6 +8,8 @@ interface DataRootInput {
   readonly dataRoot?: string | undefined
   readonly env: NodeJS.ProcessEnv
   readonly home: string
+  /** Before the default, where system.yaml says nothing. */
+  readonly otherwise?: string | undefined
 }
 
 /** `dataRoot:` as a scalar on one line; anything rarer is left to the YAML parser, whose loading alone would double the time of `mosaic ps`. */
@@ -22,7 +24,8 @@ function readSystemFile(file: string): string {
   }
 }
 
-async function dataRootIn(text: string): Promise<string | undefined> {
+/** The `dataRoot` of the text of a system.yaml. */
+export async function dataRootIn(text: string): Promise<string | undefined> {
   if (!text.includes('dataRoot')) return undefined
   const match = LINE.exec(text)
   if (match !== null) return match[1] ?? match[2] ?? match[3]
@@ -43,5 +46,5 @@ export async function findDataRoot(input: DataRootInput): Promise<string> {
   const { dataRoot, env, home } = input
   const isSettled = isGiven(dataRoot) || isGiven(env.MOSAIC_DATA)
   const configured = isSettled ? undefined : await dataRootIn(readSystemFile(join(resolveConfigDir(env, home), 'system.yaml')))
-  return resolveDataRoot(input, configured).path
+  return resolveDataRoot(input, configured ?? input.otherwise).path
 }

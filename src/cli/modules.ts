@@ -19,7 +19,9 @@ export const SECTIONS: readonly Section[] = [
       { words: ['init'], load: () => import('./commands/init.ts') },
       { words: ['config'], load: () => import('./commands/config.ts') },
       { words: ['demo'], load: () => import('./commands/demo.ts') },
+      { words: ['doctor'], load: () => import('./commands/doctor.ts') },
       { words: ['bus'], load: () => import('./commands/bus.ts') },
+      { words: ['service'], load: () => import('./commands/service.ts') },
     ],
   },
   {
@@ -52,19 +54,29 @@ export const SECTIONS: readonly Section[] = [
       { words: ['timeline'], load: () => import('./commands/timeline.ts') },
       { words: ['log'], load: () => import('./commands/log.ts') },
       { words: ['trail'], load: () => import('./commands/trail.ts') },
+      { words: ['usage'], load: () => import('./commands/usage.ts') },
     ],
   },
-  { heading: 'Upkeep:', modules: [{ words: ['env', 'gc'], load: () => import('./commands/env.ts') }] },
+  {
+    heading: 'Upkeep:',
+    modules: [
+      { words: ['env', 'gc'], load: () => import('./commands/env.ts') },
+      { words: ['repo'], load: () => import('./commands/repo.ts') },
+      { words: ['backup', 'restore'], load: () => import('./commands/backup.ts') },
+    ],
+  },
   { heading: 'About:', modules: [{ words: ['help', 'version'], load: () => import('./commands/about.ts') }] },
 ]
 
 /** What a group of verbs is for; a verb of its own says so itself. */
 export const GROUPS: Readonly<Record<string, string>> = {
   bus: 'start, stop and look at the bus host',
+  service: 'the bus host as a systemd unit',
   config: 'check and explain the configuration',
   message: 'send and read messages',
   task: 'what is to be done',
   push: 'commits that agents pushed',
   review: 'verdicts on pushes',
+  repo: 'the bare repositories that pushed work lands in',
   env: 'the directory trees that agents work in',
 }

@@ -77,8 +77,10 @@ async function runSpec(io: CliIo, spec: CommandSpec, command: Command, deps: Tre
   const interrupted = new Promise<never>((_, reject) =>
     interrupt.signal.addEventListener('abort', () => reject(toAppError(interrupt.signal.reason)), { once: true }),
   )
+  interrupted.catch(() => undefined) // a verb that settles is not raced with it
   try {
-    const result = await Promise.race([spec.run(context, createInput(command.args, command.opts())), interrupted])
+    const running = spec.run(context, createInput(command.args, command.opts()))
+    const result = await (spec.settles === true ? running : Promise.race([running, interrupted]))
     if (typeof result === 'number') return result
     out.emit(result)
     return result.exit ?? 0

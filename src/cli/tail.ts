@@ -1,10 +1,14 @@
 import { on } from 'node:events'
-import { watch } from 'node:fs'
+import { type Stats, watch } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { errnoOf } from '../core/errors.ts'
 
 const CHUNK_BYTES = 64 * 1024
+/** `<path>.1`, `<path>.2` … are what a log was before. */
+const MOST_ROTATED = 9
+
+const isSame = (one: Stats, other: Stats): boolean => one.ino === other.ino && one.dev === other.dev
 
 /** Lines of a file that others append to; what was rotated away or cut short is begun again. */
 interface Reader {
@@ -20,6 +24,35 @@ async function openOrNull(path: string): Promise<FileHandle | null> {
     if (errnoOf(error) === 'ENOENT') return null
     throw error
   }
+}
+
+/** What was rotated away after this file, the oldest first. */
+async function betweenOf(path: string, before: Stats): Promise<readonly FileHandle[]> {
+  const between: FileHandle[] = []
+  for (let n = 1; n <= MOST_ROTATED; n++) {
+    const earlier = await openOrNull(`${path}.${String(n)}`)
+    if (earlier === null) break
+    if (isSame(await earlier.stat(), before)) {
+      await earlier.close()
+      return between
+    }
+    between.unshift(earlier)
+  }
+  // it is none of them, so they are no successors of it
+  await Promise.all(between.map((earlier) => earlier.close()))
+  return []
+}
+
+/** The files that came after this one: those that were rotated away since it was read, the oldest first, and who has the name now. */
+async function successorsOf(path: string, handle: FileHandle, position: number): Promise<readonly FileHandle[]> {
+  const named = await openOrNull(path)
+  if (named === null) return []
+  const [now, before] = await Promise.all([named.stat(), handle.stat()])
+  if (isSame(now, before) && now.size >= position) {
+    await named.close()
+    return []
+  }
+  return isSame(now, before) ? [named] : [...(await betweenOf(path, before)), named]
 }
 
 function createReader(path: string): Reader {
@@ -48,24 +81,16 @@ function createReader(path: string): Reader {
     const text = bytes.subarray(0, end).toString('utf8')
     return text === '' ? [] : text.replace(/\n$/, '').split('\n')
   }
-  /** Has another file taken the name? The rest of the old one is read first. */
-  const replacement = async (handle: FileHandle): Promise<FileHandle | null> => {
-    const named = await openOrNull(path)
-    if (named === null) return null
-    const [now, before] = await Promise.all([named.stat(), handle.stat()])
-    if (now.ino !== before.ino || now.dev !== before.dev || now.size < position) return named
-    await named.close()
-    return null
-  }
   return {
     async read() {
       if (file === null) await begin(await openOrNull(path))
       if (file === null) return []
       const lines = toLines(await drain(file))
-      const next = await replacement(file)
-      if (next === null) return lines
-      await begin(next)
-      return [...lines, ...toLines(await drain(next))]
+      for (const next of await successorsOf(path, file, position)) {
+        await begin(next)
+        lines.push(...toLines(await drain(next)))
+      }
+      return lines
     },
     close: () => begin(null),
   }

@@ -3,11 +3,14 @@ import type {
   AgentRow,
   AskRow,
   EnvRow,
+  FetchableRow,
   LaunchRow,
   LogRow,
   MessageRow,
   OwedRow,
   PushRow,
+  PushShowRow,
+  RepositoryRow,
   ReviewRow,
   RunRow,
   StatusRow,
@@ -16,6 +19,7 @@ import type {
   TrailHeadRow,
   TrailRow,
   TrailVerifyRow,
+  UsageRow,
 } from '../protocol/rows.ts'
 
 /** A file of a run, read by the client itself: it is the same user. */
@@ -27,6 +31,8 @@ interface DiffRow {
   readonly push: string
   /** What `git diff` prints. */
   readonly diff: string
+  /** Paths in it that act by themselves once they are checked out or installed. */
+  readonly acting: readonly string[]
 }
 
 interface SentRow {
@@ -54,8 +60,11 @@ export interface ControlResults extends Record<ControlMethod, unknown> {
   readonly 'review.show': ReviewRow
   readonly 'review.verdict': ReviewRow
   readonly 'push.list': readonly PushRow[]
-  readonly 'push.show': PushRow
+  readonly 'push.show': PushShowRow
   readonly 'push.diff': DiffRow
+  readonly 'task.fetchable': FetchableRow
+  readonly 'repo.list': readonly RepositoryRow[]
+  readonly 'repo.sync': readonly RepositoryRow[]
   readonly status: StatusRow
   readonly ps: readonly RunRow[]
   readonly show: RunRow
@@ -74,8 +83,11 @@ export interface ControlResults extends Record<ControlMethod, unknown> {
   readonly trail: readonly TrailRow[]
   readonly 'trail.head': TrailHeadRow
   readonly 'trail.verify': TrailVerifyRow
+  readonly usage: readonly UsageRow[]
   readonly reload: Facts
   readonly 'env.list': readonly EnvRow[]
   readonly 'env.release': Facts
   readonly gc: readonly Facts[]
+  /** A copy of the store, the caller's to remove. */
+  readonly backup: FileRow
 }

@@ -33,10 +33,11 @@ export function resolveSystem(file: EffectiveSystem, home: string): SystemConfig
     dataRoot: file.dataRoot,
     model: file.model,
     families: mapValues(file.families, (patterns) => patterns),
-    harnesses: mapValues(file.harnesses, ({ bin, version, paths }) => ({
+    harnesses: mapValues(file.harnesses, ({ bin, version, paths, models }) => ({
       bin: bin === undefined ? null : absolute(bin),
       version: version ?? null,
       paths: paths.map(absolute),
+      models,
     })),
     keepRunsMs: toMs(file.keepRuns),
     bwrap: file.sandbox.bwrap === undefined ? null : absolute(file.sandbox.bwrap),

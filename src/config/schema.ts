@@ -28,6 +28,7 @@ const harnessSchema = z.strictObject({
   bin: pathSchema.optional(),
   version: textSchema.optional(),
   paths: z.array(pathSchema).default([]),
+  models: z.array(modelSchema).default([]),
 })
 
 const systemLimitsSchema = z.strictObject({

@@ -41,6 +41,8 @@ export interface HarnessConfig {
   readonly bin: string | null
   readonly version: string | null
   readonly paths: readonly string[]
+  /** Models that its sessions may use beside their role's. */
+  readonly models: readonly string[]
 }
 
 export interface SystemLimits {

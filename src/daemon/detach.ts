@@ -7,14 +7,13 @@ import type { DataRootPaths } from './data-root.ts'
 export const READY = 'ready'
 
 /**
- * Starts this same command again without a terminal and returns once it is ready: its exit status is then 0. A host that
- * does not get there has said why on its stderr, which is repeated here, and its exit status is ours.
+ * Starts this same program without a terminal, with the words of a `bus start` that stays in the foreground, and returns once it is
+ * ready: its exit status is then 0. A host that does not get there has said why on its stderr, which is repeated here, and its exit status is ours.
  */
-export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv): Promise<number> {
+export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv, words: readonly string[]): Promise<number> {
   const path = `${paths.busHost}/start.log`
   const log = openSync(path, 'w', 0o600)
-  const args = process.argv.slice(1).filter((arg) => arg !== '--detach')
-  const child = spawn(process.execPath, [...process.execArgv, ...args], {
+  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...words], {
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],
     env: { ...env, MOSAIC_DETACHED: '1' },

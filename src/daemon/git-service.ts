@@ -6,13 +6,14 @@ import type { Socket } from 'node:net'
 import type { Broker } from '../bus/broker.ts'
 import { ensureGlobalConfig } from '../git/incoming.ts'
 import { recoverGit } from '../git/recovery.ts'
-import { moveRef, listRefs } from '../git/refs.ts'
+import { moveRef, listRefs, type RefDeps } from '../git/refs.ts'
 import { approvedRef, repositoryPath, workRef } from '../git/repository.ts'
 import { type GitServerDeps, serveGit } from '../git/server.ts'
 import type { SessionPrincipal } from '../protocol/common.ts'
 import type { Store } from '../store/open.ts'
 import { type SyncDeps, syncProject } from '../workspace/sync.ts'
 import type { ConfigState } from './config-state.ts'
+import { createRepositories, type Repositories } from './repositories.ts'
 
 const CHECK_TIMEOUT_MS = 300_000
 const SYNC_TIMEOUT_MS = 60_000
@@ -28,10 +29,12 @@ interface GitServiceDeps {
 
 type Authenticate = (cap: string, socket: Socket) => SessionPrincipal | null
 
-export interface GitService {
+export interface GitService extends Repositories {
   /** Serves one connection of git.sock. */
   readonly serve: (authenticate: Authenticate, socket: Socket) => Promise<void>
   readonly repositoryOf: (project: string) => string
+  /** Reads working repositories. */
+  readonly refs: RefDeps
   /** An approve sets the ref that the founder fetches by. */
   readonly onApproved: (approval: { readonly task: string; readonly project: string; readonly commit: string }) => Promise<void>
   /** After a hard death: stale locks and quarantines go, refs become what the rows say. */
@@ -87,9 +90,12 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   return {
     serve: (authenticate, socket) => serveGit({ ...server, ports: { ...ports, authenticate } }, socket),
     repositoryOf,
+    refs,
+    ...createRepositories({ config, workspaces, refs }),
     async onApproved({ task, project, commit }) {
       const repository = repositoryOf(project)
       const ref = approvedRef(task)
+      failpoint('review.ref')
       await locks.withLock(repository, { timeoutMs: SYNC_TIMEOUT_MS }, async () => {
         const earlier = (await listRefs(refs, repository, [ref])).get(ref) ?? null
         if (earlier !== commit && !(await moveRef(refs, repository, ref, earlier, commit))) log.error({ ref, commit }, 'approved ref not set')

@@ -9,21 +9,25 @@ import { createBroker, type Broker } from '../bus/broker.ts'
 import type { OnApproved } from '../bus/reviews.ts'
 import { pinDataRoot, type PinnedDir } from '../envroot/pin.ts'
 import type { ClaimDeps } from '../envroot/ports.ts'
+import { type Gateway, openGateway } from '../gateway/gateway.ts'
 import { createRepositoryLocks } from '../git/lock.ts'
 import { type Capabilities, createCapabilities } from '../launch/capabilities.ts'
 import { createLiveRuns, type LiveRuns } from '../launch/live.ts'
 import type { LaunchOrder } from '../launch/admit.ts'
 import { launchSession } from '../launch/launch.ts'
 import type { LaunchBroker, LaunchDeps } from '../launch/ports.ts'
+import { familyOf } from '../config/select.ts'
 import type { LaunchRow } from '../protocol/rows.ts'
 import { openStore, type Store } from '../store/open.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
+import { sweepSnapshots } from './backup/snapshot.ts'
 import type { ConfigState } from './config-state.ts'
 import { createConnections, type Connections } from './connections.ts'
 import type { DataRootPaths } from './data-root.ts'
 import { createEnvRootDeps } from './env-roots.ts'
 import { createGitService, type GitService, gitRootOf } from './git-service.ts'
 import { createLaunchBroker, createLaunching } from './launching.ts'
+import { keepOwnCopy } from './own-copy.ts'
 import { recover } from './recovery.ts'
 import { createSandboxing, type Sandboxing } from './sandboxing.ts'
 import { createTurns, type Turns } from './turns.ts'
@@ -45,6 +49,7 @@ export interface Host {
   readonly version: string
   readonly startedAt: number
   readonly store: Store
+  readonly gateway: Gateway
   readonly broker: Broker
   readonly capabilities: Capabilities
   readonly live: LiveRuns
@@ -77,6 +82,7 @@ const artifact = (name: string): string => join(packageRoot(), 'dist', name)
 
 interface Core {
   readonly store: Store
+  readonly gateway: Gateway
   readonly broker: Broker
   readonly live: LiveRuns
   readonly turns: Turns
@@ -97,10 +103,23 @@ interface CoreDeps {
   readonly onApproved: OnApproved
 }
 
+function createGateway({ log, env, paths, config }: HostDeps, store: Store): Gateway {
+  const gatewayLog = log.child({ component: 'gateway' })
+  return openGateway({
+    log: gatewayLog,
+    clock: systemClock,
+    env,
+    directory: paths.busHost,
+    familyOf: (model) => familyOf(config.current().system, model),
+    record: (usage) => void store.write(() => store.usage.append(usage)).catch(reportTo(gatewayLog, 'recording usage failed')),
+  })
+}
+
 /** Store, broker and live runs, which know each other through small hooks only. */
 function createCore({ deps, scope, failpoint, onApproved }: CoreDeps): Core {
   const { log, config, paths } = deps
   const store = scope.use(openStore({ dataRoot: paths.root, business: config.business().id, log: log.child({ component: 'store' }), clock: systemClock }))
+  const gateway = scope.use(createGateway(deps, store))
   const capabilities = createCapabilities()
   const connections = createConnections()
   const turns = scope.use(
@@ -120,9 +139,12 @@ function createCore({ deps, scope, failpoint, onApproved }: CoreDeps): Core {
     clock: systemClock,
     log: log.child({ component: 'launch' }),
     failpoint,
-    onEnded: (run) => turns.forget(run),
+    onEnded(run) {
+      turns.forget(run)
+      gateway.close(run).catch(reportTo(log, 'closing a model socket failed'))
+    },
   })
-  return { store, broker, live, turns, connections, capabilities, launchBroker }
+  return { store, gateway, broker, live, turns, connections, capabilities, launchBroker }
 }
 
 function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sandboxing }): SyncDeps {
@@ -175,7 +197,7 @@ async function createTrees({ deps, dataRoot, store }: { deps: HostDeps; dataRoot
     busHost: paths.busHost,
     home,
     env,
-    helperProgram: artifact('prepare.mjs'),
+    helperProgram: keepOwnCopy(artifact('prepare.mjs'), paths.busHost),
   })
   const workspaces = createWorkspaces({ deps, sandboxing })
   const liveInEnv = (name: string): string | null => store.sessions.liveInEnv(name)?.run ?? null
@@ -186,6 +208,7 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   const { log, paths, config } = deps
   const failpoint = createFailpoint(deps.env)
   const dataRoot = await pinDataRoot(paths.root)
+  sweepSnapshots(paths.busHost)
   scope.defer(() => {
     dataRoot.close()
   })
@@ -193,13 +216,14 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   const trees = await createTrees({ deps, dataRoot, store: core.store })
   const stopping = new AbortController()
   const shared = { ...deps, ...core, ...trees, dataRoot, failpoint, clock: systemClock }
-  const runnerProgram = readFileSync(artifact('runner.mjs'))
+  const programs = { runnerProgram: readFileSync(artifact('runner.mjs')), gitRemoteProgram: readFileSync(artifact('git-remote.mjs')) }
   const launching = createLaunching(
-    { ...shared, log: log.child({ component: 'launch' }), runnerProgram, stopping: stopping.signal, adopt: core.live.adopt },
+    { ...shared, ...programs, log: log.child({ component: 'launch' }), stopping: stopping.signal, adopt: core.live.adopt },
     core.launchBroker,
   )
   const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config })
   await recover({ ...shared, pm: pmInstance(deps) })
+  failpoint('recover.git')
   await git.recover()
   const { launch, launchesSettled } = createLauncher(launching)
   const hurry = new AbortController()

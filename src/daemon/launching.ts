@@ -1,17 +1,21 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../core/clock.ts'
-import type { Failpoint } from '../core/failpoint.ts'
+import { AppError, messageOf } from '../core/errors.ts'
+import type { Failpoint } from '../launch/failpoints.ts'
 import type { Log } from '../core/log.ts'
 import { bootId } from '../core/proc.ts'
 import type { Broker } from '../bus/broker.ts'
 import { actorOf } from '../bus/context.ts'
+import type { RoleConfig } from '../config/types.ts'
 import { claimEnvRoot } from '../envroot/claim.ts'
+import { tidyState } from '../envroot/state.ts'
 import type { PinnedDir } from '../envroot/pin.ts'
-import type { ClaimDeps } from '../envroot/ports.ts'
+import type { ClaimDeps, Step } from '../envroot/ports.ts'
 import { availabilityOf, type Availability } from '../harness/availability.ts'
 import type { LocatedHarness } from '../harness/contract.ts'
 import { findHarness } from '../harness/registry.ts'
+import type { Gateway } from '../gateway/gateway.ts'
 import type { Capabilities } from '../launch/capabilities.ts'
 import { lookUpFacts } from '../launch/facts.ts'
 import type { LaunchBroker, LaunchDeps, StartedRun } from '../launch/ports.ts'
@@ -37,7 +41,9 @@ export interface LaunchingDeps {
   readonly sandboxing: Sandboxing
   readonly envRoots: ClaimDeps
   readonly workspaces: SyncDeps
+  readonly gateway: Gateway
   readonly runnerProgram: Buffer
+  readonly gitRemoteProgram: Buffer
   readonly stopping: AbortSignal
   readonly adopt: (started: StartedRun) => void
 }
@@ -66,7 +72,35 @@ export function createLaunchBroker({
   }
 }
 
-const NO_HARNESS: LocatedHarness = { bin: null, version: null, programs: [], pathDirs: [] }
+/** The helpers of a preparation, each one passed by name. */
+const withFailpoint = (workspaces: SyncDeps, failpoint: Failpoint): SyncDeps => ({
+  ...workspaces,
+  runHelper: (request) => {
+    failpoint('launch.helper')
+    return workspaces.runHelper(request)
+  },
+})
+
+/** The file was there when the configuration was read; it may be gone by now. */
+async function readPrompt({ prompt }: Pick<RoleConfig, 'prompt'>): Promise<string | null> {
+  if (prompt === null) return null
+  return readFile(prompt, 'utf8').catch((error: unknown) => {
+    throw new AppError('config-invalid', `the prompt ${prompt} can't be read: ${messageOf(error)}`, { hint: 'mosaic config check', cause: error })
+  })
+}
+
+function createModelAccess({ gateway, config }: LaunchingDeps): Pick<LaunchDeps, 'limited' | 'openModel' | 'closeModel'> {
+  return {
+    limited: gateway.limited,
+    openModel: ({ run, instance, role, task, harness, family, model }) => {
+      const listed = config.current().system.harnesses[harness]?.models ?? []
+      return gateway.open({ run, instance, role, task, family, models: [model, ...listed] })
+    },
+    closeModel: gateway.close,
+  }
+}
+
+const NO_HARNESS: LocatedHarness = { bin: null, inside: null, version: null, programs: [], pathDirs: [] }
 
 /** What a launch needs, from the parts that may not know each other. */
 export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker): LaunchDeps {
@@ -90,7 +124,6 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     bootId: bootId(),
     stopping: deps.stopping,
     config: config.launchConfig,
-    limited: () => ({}),
     paths: { envRoot: (name) => join(paths.root, 'envs', business, name), runDir: (run) => join(paths.root, 'launches', business, run) },
     facts: (target) =>
       lookUpFacts(
@@ -105,12 +138,26 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
         },
         target,
       ),
-    claim: (request) => claimEnvRoot(deps.envRoots, request),
+    claim: async (request) => {
+      const hooks = { before: (step: Step): void => deps.failpoint(`claim.${step}`) }
+      const claim = await claimEnvRoot({ ...deps.envRoots, hooks }, request)
+      await tidyState(deps.envRoots, claim, findHarness(config.roleOf(request.instance).harness)?.stateEntries ?? []).catch(async (error: unknown) => {
+        await claim.undo()
+        throw error
+      })
+      return claim
+    },
     prepare: (workspace, signal) => {
       const projects = Object.entries(config.business().projects).map(([id, { root, branch }]) => ({ id, root, branch }))
-      return prepareWorkspace(deps.workspaces, { business, projects, workspace, deadlineMs: config.current().system.limits.prepareTimeoutMs, signal })
+      return prepareWorkspace(withFailpoint(deps.workspaces, deps.failpoint), {
+        business,
+        projects,
+        workspace,
+        deadlineMs: config.current().system.limits.prepareTimeoutMs,
+        signal,
+      })
     },
-    rolePrompt: (role) => (role.prompt === null ? Promise.resolve(null) : readFile(role.prompt, 'utf8')),
+    rolePrompt: readPrompt,
     harnessOf: (name) => {
       const { version } = located.get(name) ?? NO_HARNESS
       const needsModelSocket = findHarness(name)?.needsModelSocket ?? false
@@ -121,11 +168,14 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
       return makeRunDirectory(dataRoot, { business, run }, { bundle, session, home })
     },
     openSandbox: (request) => {
-      const { session } = request
-      return sandboxing.openSandbox(request, located.get(session.harness) ?? NO_HARNESS, findHarness(session.harness)?.environment(session) ?? {})
+      const { session, placeholder } = request
+      const program = located.get(session.harness) ?? NO_HARNESS
+      return sandboxing.openSandbox(request, program, findHarness(session.harness)?.environment(session, { located: program, placeholder }) ?? {})
     },
     sockets: paths.sockets,
+    ...createModelAccess(deps),
     runnerProgram: deps.runnerProgram,
+    gitRemoteProgram: deps.gitRemoteProgram,
     adopt: deps.adopt,
   }
 }

@@ -17,6 +17,7 @@ import { openHostLog } from './output.ts'
 import { openSockets } from './sockets.ts'
 import { stopHost, type StopOptions } from './stop.ts'
 import { assertUnprivileged } from './user.ts'
+import { logTrailHead, watchDisk } from './upkeep.ts'
 import { watchEvents } from './watch.ts'
 
 export interface StartOptions {
@@ -97,15 +98,18 @@ async function launchPm({ host }: Life): Promise<boolean> {
     return true
   } catch (error) {
     if (!(error instanceof AppError)) throw error
+    if (host.stopping.signal.aborted) return false
     complain(error.message)
     if (error.hint !== undefined) complain(`hint: ${error.hint}`)
     return false
   }
 }
 
-async function warn(host: Host): Promise<void> {
+/** Without a PM to launch, a sandbox that does not work is a warning. */
+async function warn(host: Host): Promise<true> {
   for (const warning of warningsOf(host)) complain(`warning: ${escapeLine(warning)}`)
   await host.sandboxing.check().catch((error: unknown) => complain(`warning: no session can be launched: ${escapeLine(messageOf(error))}`))
+  return true
 }
 
 function record(host: Host, kind: 'host.started' | 'host.stopped', body: Readonly<Record<string, unknown>>): void {
@@ -119,6 +123,7 @@ function createLife(host: Host, notifier: Notifier, config: ConfigState): Life {
     askStop = (options) => {
       if (asked) host.hurry.abort()
       asked = true
+      host.stopping.abort()
       resolve(options)
     }
   })
@@ -128,13 +133,20 @@ function createLife(host: Host, notifier: Notifier, config: ConfigState): Life {
 /** From sockets to the end. Returns the exit status. */
 async function live(life: Life, options: StartOptions, scope: Scope): Promise<number> {
   const { host, notifier } = life
+  const { failpoint } = host.launching
+  failpoint('host.listen')
   const sockets = scope.use(await openSockets(host, { isReady: () => life.ready, reload: () => reload(life), shutdown: (how) => life.askStop(how) }))
   listenToSignals(life, scope)
+  failpoint('host.started')
   record(host, 'host.started', { version: host.version, pid: process.pid })
   host.deps.log.info({ version: host.version, business: host.deps.config.business().id }, 'host started')
   scope.defer(watchEvents(host.store, say))
-  const refused = options.pm ? !(await Promise.race([launchPm(life), life.stopAsked.then(() => true)])) : (await warn(host), false)
-  if (!refused) {
+  scope.defer(watchDisk(host))
+  scope.defer(logTrailHead(host))
+  const launched = options.pm ? await launchPm(life) : await warn(host)
+  // a stop that was asked for in the meantime is no refusal
+  const refused = !launched && !host.stopping.signal.aborted
+  if (!host.stopping.signal.aborted && !refused) {
     life.ready = true
     notifier.ready(statusLine(host))
     say(`ready: ${host.deps.paths.root} (pid ${String(process.pid)})`)
@@ -145,6 +157,7 @@ async function live(life: Life, options: StartOptions, scope: Scope): Promise<nu
   notifier.stopping()
   say('stopping')
   await stopHost(host, sockets, how)
+  failpoint('host.stopped')
   record(host, 'host.stopped', {})
   say(`stopped; the trail ends at ${host.store.trail.head().head}`)
   return refused ? REFUSED : 0
@@ -162,7 +175,10 @@ export async function startBusHost(options: StartOptions): Promise<number> {
   const loaded = await loadConfig(request)
   const business = selectBusiness(loaded, options.business).id
   const paths = openDataRoot(loaded.system.dataRoot)
-  if (options.detach) return startDetached(paths, env)
+  if (options.detach) {
+    const words = ['bus', 'start', '--business', business, ...(options.pm ? ['--pm'] : [])]
+    return startDetached(paths, env, [...words, ...(options.dataRoot === undefined ? [] : ['--data-root', options.dataRoot])])
+  }
   closeInheritedDescriptors(process.channel === undefined ? [] : [IPC_FD])
   process.umask(0o077)
   const config = createConfigState(loaded, business, request)

@@ -29,10 +29,15 @@ export function authenticatePeer(deps: PeerDeps, cap: string, socket: Socket): S
   return init !== null && ancestorsOf(peer.pid).includes(init) ? principal : null
 }
 
-/** May this peer use the founder's door? Our own uid, and no process of a sandbox: its pid namespace is the host's. */
+/**
+ * May this peer use the founder's door? Our own uid, and no process of a sandbox: its pid namespace is the host's. Root may,
+ * too: it could become that uid, so a refusal would protect nothing.
+ */
 export function isFounderPeer(socket: Socket): boolean {
   const peer = peerOf(socket)
   if (peer === null) return true
+  // nothing in a sandbox of an unprivileged host has uid 0 outside; and systemd's ProtectProc hides root's processes from us
+  if (peer.uid === 0) return true
   if (peer.uid !== process.getuid?.()) return false
   const namespaces = statusOf(peer.pid).NSpid?.trim().split(/\s+/) ?? []
   return namespaces.length === 1

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import { systemClock } from '../core/clock.ts'
-import type { Failpoint } from '../core/failpoint.ts'
+import type { Failpoint } from '../launch/failpoints.ts'
+import { undoCutOffClaim } from '../envroot/cut-off.ts'
 import { isEnvRootHeld } from '../envroot/list.ts'
 import type { PinnedDir } from '../envroot/pin.ts'
 import type { ClaimDeps } from '../envroot/ports.ts'
@@ -45,36 +46,42 @@ async function waitForLock({ envRoots }: RecoveryDeps, { business, env, run }: S
   }
 }
 
-/** The PM is told what a hard death ended, and on which tasks. */
-function tellPm({ store, broker, pm }: RecoveryDeps, ended: readonly LeftRun[]): void {
-  if (pm === null || ended.length === 0) return
+/** What a launch that was cut off left behind. A tree that cannot be removed stays, and holds up neither this start nor a later launch. */
+async function removeTraces({ dataRoot, envRoots, log }: RecoveryDeps, { business, env, run, envOutcome }: SessionRecord): Promise<void> {
+  removeRunDirectory({ dataRoot }, business, run)
+  // before its outcome was recorded, a continuation may have made a root of its own
+  const made = envOutcome === null ? [env, `${env}.${run}`] : [env]
+  for (const name of made) {
+    await undoCutOffClaim(envRoots, { business, env: name, run, created: envOutcome === 'created' }).catch((error: unknown) => {
+      log.warn({ err: error, run, env: name }, 'the env root of a launch that was cut off stays')
+    })
+  }
+}
+
+/** Inside a transaction: the PM is told what a hard death ended, and on which tasks. */
+function tellPm({ broker, pm }: RecoveryDeps, ended: readonly LeftRun[]): void {
+  if (pm === null) return
   const what = ended.map(({ run, instance, task }) => `${run} (${instance}${task === null ? '' : `, task ${task}`})`)
-  store.writeNow(() => broker.messages.hostNote(pm, 'the bus host died; sessions were lost', `Ended as host-lost: ${what.join(', ')}.`))
+  broker.messages.hostNote(pm, 'the bus host died; sessions were lost', `Ended as host-lost: ${what.join(', ')}.`)
 }
 
 /** Survivors killed, then runs ended, each once; launches that were cut off are undone. Idempotent. */
-export async function recover(deps: RecoveryDeps): Promise<void> {
-  const left = deps.store.sessions.notEnded()
-  const records = new Map(left.map((record) => [record.run, record]))
-  const ended = await recoverRuns({
-    store: deps.store,
-    broker: deps.launchBroker,
-    capabilities: deps.capabilities,
+export function recover(deps: RecoveryDeps): Promise<void> {
+  const { store, launchBroker, say, failpoint, log, capabilities } = deps
+  return recoverRuns({
+    store,
+    broker: launchBroker,
+    capabilities,
     clock: systemClock,
-    log: deps.log,
-    failpoint: deps.failpoint,
-    left: () => left,
+    log,
+    failpoint,
+    left: store.sessions.notEnded(),
     killLeftover: (run) => killLeftover(run, run),
-    waitForLock: (run) => {
-      const record = records.get(run.run)
-      return record === undefined ? Promise.resolve() : waitForLock(deps, record)
+    waitForLock: (run) => waitForLock(deps, run),
+    removeTraces: (run) => removeTraces(deps, run),
+    tell: (ended) => {
+      tellPm(deps, ended)
     },
-    removeRunDirectory: (run) => {
-      const record = records.get(run.run)
-      if (record !== undefined) removeRunDirectory({ dataRoot: deps.dataRoot }, record.business, record.run)
-      return Promise.resolve()
-    },
-    say: deps.say,
+    say,
   })
-  tellPm(deps, ended)
 }

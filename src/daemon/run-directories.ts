@@ -2,12 +2,14 @@ import { closeSync, writeSync } from 'node:fs'
 import { openRunDirectory } from '../envroot/rundir.ts'
 import { openAppend, openPlain, writeNew } from '../envroot/files.ts'
 import { type PinnedDir, walkTo } from '../envroot/pin.ts'
+import { GIT_REMOTE } from '../launch/git-access.ts'
 import type { RunDirectory } from '../launch/ports.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { ConfigFile } from '../harness/contract.ts'
 
 const TRANSCRIPT = 'transcript.jsonl'
 const SESSION_FILE = 'session.json'
+const PROGRAM_MODE = 0o700
 /** A transcript beyond this is no longer written: a session may not fill the disk through the host. */
 const TRANSCRIPT_BYTES = 256 * 1024 * 1024
 
@@ -35,7 +37,7 @@ export function makeRunDirectory(dataRoot: PinnedDir, place: { readonly business
     directory.close()
   }
   try {
-    for (const [name, data] of contents.bundle) directory.write(directory.bundle, name, data)
+    for (const [name, data] of contents.bundle) directory.write(directory.bundle, name, data, name === GIT_REMOTE ? PROGRAM_MODE : undefined)
     directory.write(directory.dir, SESSION_FILE, `${JSON.stringify(contents.session, null, 2)}\n`)
     for (const { path, text } of contents.home) writeHomeFile(directory.home, path, text)
     const session = openPlain(directory.dir, SESSION_FILE)

@@ -81,7 +81,7 @@ function createOpenSandbox(deps: SandboxingDeps, bwrap: () => Bwrap, cgroup: Cgr
       network: role.network,
       env: { ...harnessEnv, ...env },
       programs: [...node.programs, ...located.programs],
-      pathDirs: [...node.pathDirs, ...located.pathDirs],
+      pathDirs: [...node.pathDirs, ...located.pathDirs, directory.bundle.path],
       forbidden: forbiddenOf(deps),
       home: directory.home,
       workspace: claim.workspace,

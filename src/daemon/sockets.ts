@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { lstatSync } from 'node:fs'
+import { openFileLimit } from '../core/proc.ts'
 import { type Listener, listenUnix } from '../core/listen.ts'
 import { createScope, type Scope } from '../core/scope.ts'
 import type { ErrorCode } from '../core/codes.ts'
@@ -15,8 +16,9 @@ import { authenticatePeer } from './peers.ts'
 
 const FIRST_FRAME_MS = 10_000
 const STOP_MS = 10_000
-/** Half of the descriptors a process usually has, shared by four sockets; the bus carries sessions and benches. */
-const MAX_CONNECTIONS = { bus: 2048, control: 2048, launch: 512, git: 128 } as const
+/** Shares of the connections that all sockets together may hold: half of the descriptors that this process may open. */
+const SHARES = { bus: 0.4, control: 0.4, launch: 0.15, git: 0.05 } as const
+const MOST_CONNECTIONS = 8192
 
 /** Refusals without a trustworthy asker are counted, and written into the log at most once a minute. */
 function createRefusalCounter(host: Host): (code: ErrorCode) => void {
@@ -90,8 +92,9 @@ export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>
   const answers = createAnswers({ ...control, host })
   const doors: Scope = createScope()
   const scope = createScope()
-  const listen = async (name: keyof typeof MAX_CONNECTIONS, into: Scope, onConnection: (socket: Socket) => void): Promise<Listener> =>
-    into.use(await listenUnix({ onConnection, maxConnections: MAX_CONNECTIONS[name] }, paths.sockets[name]))
+  const total = Math.min(openFileLimit() / 2, MOST_CONNECTIONS)
+  const listen = async (name: keyof typeof SHARES, into: Scope, onConnection: (socket: Socket) => void): Promise<Listener> =>
+    into.use(await listenUnix({ onConnection, maxConnections: Math.floor(total * SHARES[name]) }, paths.sockets[name]))
   try {
     await listen('bus', scope, (socket) => serveBus(host, authenticate, socket))
     await listen('git', doors, (socket) => void host.git.serve(authenticate, socket))

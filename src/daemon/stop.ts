@@ -34,8 +34,10 @@ async function drain({ store, live, turns, hurry }: Host, drainMs: number): Prom
  * is closed by the caller, last.
  */
 export async function stopHost(host: Host, sockets: OpenSockets, { drainMs, timeoutMs = TIMEOUT_MS }: StopOptions): Promise<void> {
-  const { live, stopping, hurry, deps } = host
+  const { live, stopping, hurry, deps, launching } = host
+  const { failpoint } = launching
   if (drainMs !== undefined) await drain(host, drainMs)
+  failpoint('host.doors')
   stopping.abort()
   await sockets.closeDoors()
   await host.launchesSettled()
@@ -45,6 +47,8 @@ export async function stopHost(host: Host, sockets: OpenSockets, { drainMs, time
   }
   if (hurry.signal.aborted) killAll()
   hurry.signal.addEventListener('abort', killAll)
+  failpoint('host.sessions')
   await stopAll(timeoutMs)
+  failpoint('host.sockets')
   await sockets[Symbol.asyncDispose]()
 }

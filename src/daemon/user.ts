@@ -1,24 +1,7 @@
 import { spawnSync } from 'node:child_process'
+import { type Account, findAccount } from '../core/account.ts'
 import { AppError } from '../core/errors.ts'
 import { execve } from '../core/kernel.ts'
-
-interface Account {
-  readonly name: string
-  readonly uid: number
-  readonly gid: number
-  readonly home: string
-  readonly shell: string
-}
-
-function findAccount(name: string): Account {
-  // getent asks every source that the machine has (files, LDAP, …), which reading /etc/passwd would not
-  const { stdout, status } = spawnSync('getent', ['passwd', '--', name], { encoding: 'utf8' })
-  const [login, , uid, gid, , home, shell] = stdout.trim().split(':')
-  if (status !== 0 || login === undefined || home === undefined) {
-    throw new AppError('user-not-found', `this machine has no user ${name}`, { hint: `useradd --create-home ${name}` })
-  }
-  return { name: login, uid: Number(uid), gid: Number(gid), home, shell: shell === undefined || shell === '' ? '/bin/sh' : shell }
-}
 
 function groupsOf(name: string): number[] {
   const { stdout, status } = spawnSync('id', ['-G', '--', name], { encoding: 'utf8' })

@@ -1,7 +1,7 @@
 import type { Environment, HarnessSettings, LocatedHarness } from './contract.ts'
 import { findHarness } from './registry.ts'
 
-/** May a session of this harness be launched? Step 7 of the gate: the program, then its session credential, then its driver. */
+/** May a session of this harness be launched? Step 7 of the gate: the program, then its session credential. */
 export type Availability =
   | { readonly ok: true; readonly located: LocatedHarness }
   | { readonly ok: false; readonly code: 'harness-missing' | 'no-session-credential'; readonly why: string }
@@ -13,6 +13,5 @@ export async function availabilityOf(name: string, settings: HarnessSettings, ho
   if (located === null) return { ok: false, code: 'harness-missing', why: harness.whyMissing(settings, hostEnv) }
   const noCredential = harness.whyNoCredential(hostEnv)
   if (noCredential !== null) return { ok: false, code: 'no-session-credential', why: noCredential }
-  if (harness.driver === null) return { ok: false, code: 'harness-missing', why: `this version of Mosaic has no driver for ${name} yet` }
   return { ok: true, located }
 }

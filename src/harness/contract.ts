@@ -11,6 +11,8 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export interface LocatedHarness {
   /** The program's real path on the host; null for one that ships with Mosaic. */
   readonly bin: string | null
+  /** The path at which a session finds it; null for one that ships with Mosaic. */
+  readonly inside: string | null
   /** The trimmed first line of `--version`; null when it has none to give. */
   readonly version: string | null
   /** What the sandbox must hold, read-only: a path of the host and the path that it gets inside. */
@@ -19,10 +21,27 @@ export interface LocatedHarness {
   readonly pathDirs: readonly string[]
 }
 
-/** A file that the host writes into the run's home before the session starts; `path` is relative to it. */
+/** A file that the host writes at each launch, before the session starts: `path` is relative to the run's home or to `state/`. */
 export interface ConfigFile {
+  readonly in: 'home' | 'state'
   readonly path: string
   readonly text: string
+}
+
+/**
+ * What a sandbox holds in place of the host's credential: of the same kind, worthless anywhere but on this run's model socket, where
+ * the gateway swaps it. `variable` is the one in which the host holds the real one.
+ */
+export interface Placeholder {
+  readonly variable: 'CLAUDE_CODE_OAUTH_TOKEN' | 'ANTHROPIC_API_KEY' | 'ANTHROPIC_AUTH_TOKEN'
+  readonly value: string
+}
+
+/** What the host knows of a session beside session.json. */
+export interface HarnessContext {
+  readonly located: LocatedHarness
+  /** null: the host holds no credential for this harness. */
+  readonly placeholder: Placeholder | null
 }
 
 /** One agent program: its host side, and where its driver is. One file a harness. */
@@ -41,10 +60,12 @@ export interface Harness {
   /** Why the host's environment holds no session credential; null when it holds one or none is needed. */
   readonly whyNoCredential: (hostEnv: Environment) => string | null
   /** Variables of the session beside those that every sandbox has. */
-  readonly environment: (session: SessionFile) => Readonly<Record<string, string>>
+  readonly environment: (session: SessionFile, context: HarnessContext) => Readonly<Record<string, string>>
   readonly configFiles: (session: SessionFile) => readonly ConfigFile[]
-  /** Loads the driver inside the runner; null while this version of Mosaic has none. */
-  readonly driver: (() => Promise<StartDriver>) | null
+  /** Programs of Mosaic's own (files of dist/) that the session's bundle holds beside the runner. */
+  readonly bundled: readonly string[]
+  /** Loads the driver, inside the runner. */
+  readonly driver: () => Promise<StartDriver>
 }
 
 /** A tool's answer: what the host said, or a refusal with its code. */
@@ -60,6 +81,8 @@ export interface DriverOptions {
   readonly toolSocket: string | null
   /** Writes one line to runner.log. */
   readonly log: (line: string) => void
+  /** A turn in which the program says nothing for so long is ended; 15 minutes by default. */
+  readonly silenceMs?: number
 }
 
 export type DriverEvent =
@@ -74,11 +97,15 @@ export type DriverEvent =
   | TurnEnded
   | { readonly event: 'exited'; readonly code: number | null; readonly signal: string | null; readonly expected: boolean }
 
-/** `retryAtMs` (epoch): the provider limits us until then; the turn is neither done nor failed. */
+/**
+ * `text`: what the program calls its answer; without it all texts of the turn are. `retryAtMs` (epoch): the provider limits us until
+ * then; the turn is neither done nor failed.
+ */
 export interface TurnEnded {
   readonly event: 'turn-ended'
   readonly ok: boolean
   readonly reason: string | null
+  readonly text?: string
   readonly retryAtMs?: number
 }
 

@@ -12,11 +12,12 @@ export const script: Harness = {
   needsSessionCredential: false,
   needsModelSocket: false,
   stateEntries: [],
-  locate: () => Promise.resolve({ bin: null, version: null, programs: [], pathDirs: [] }),
+  locate: () => Promise.resolve({ bin: null, inside: null, version: null, programs: [], pathDirs: [] }),
   whyMissing: () => 'script ships with Mosaic',
   whyNoCredential: () => null,
   environment: () => ({}),
   configFiles: () => [],
+  bundled: [],
   driver: () => Promise.resolve(startScript),
 }
 

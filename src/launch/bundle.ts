@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Grant } from '../protocol/common.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { Admission } from './admit.ts'
+import { GIT_REMOTE, GIT_REMOTE_PROGRAM, GIT_REMOTE_WRAPPER } from './git-access.ts'
 import type { EnvClaim, OpenedSandbox, PreparedProject } from './ports.ts'
 import { toPrompt } from './prompt.ts'
 
@@ -25,8 +26,10 @@ export interface BundleParts {
   readonly tools: readonly string[]
   readonly sockets: SocketRights
   readonly versions: { readonly piVersion: string | null; readonly claudeVersion: string | null }
+  readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly rolePrompt: string | null
   readonly runnerProgram: Buffer
+  readonly gitRemoteProgram: Buffer
   readonly limits: Readonly<Record<string, unknown>>
   readonly lost: readonly string[]
 }
@@ -55,6 +58,9 @@ export function toBundleFiles(parts: BundleParts): Map<string, string | Buffer> 
     ['prompt.md', prompt],
     ['project.json', `${JSON.stringify({ projects, resources }, null, 2)}\n`],
     ['runner.mjs', parts.runnerProgram],
+    [GIT_REMOTE_PROGRAM, parts.gitRemoteProgram],
+    [GIT_REMOTE, GIT_REMOTE_WRAPPER],
+    ...parts.harnessPrograms,
   ])
 }
 

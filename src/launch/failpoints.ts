@@ -51,9 +51,10 @@ export const FAILPOINTS = [
   // recovery, and the start that it is a part of
   'recover.kill',
   'recover.lock',
-  'recover.end',
+  'recover.traces',
   'recover.undo',
-  'recover.tell',
+  'recover.end',
+  'recover.ended',
   'recover.git',
   'host.listen',
   'host.started',

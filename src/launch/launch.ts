@@ -5,8 +5,10 @@ import type { SessionFile } from '../protocol/session.ts'
 import type { LaunchRow } from '../protocol/rows.ts'
 import { actorOf, admit, type Admission, type LaunchOrder, principalOf, refuse } from './admit.ts'
 import { type BundleParts, type SocketRights, toBundleFiles, toManifest, toSession } from './bundle.ts'
+import { cacheEnvironment } from './cache-environment.ts'
 import { resolveCredentials } from './credentials.ts'
-import type { EarlierRun, EnvClaim, LaunchDeps, OpenedSandbox, PreparedProject, RunDirectory, StartedRun, StartingRow } from './ports.ts'
+import { toGitVariables } from './git-access.ts'
+import type { EarlierRun, EnvClaim, LaunchDeps, ModelSocket, OpenedSandbox, PreparedProject, RunDirectory, StartedRun, StartingRow } from './ports.ts'
 
 interface Prepared {
   readonly claim: EnvClaim
@@ -74,7 +76,7 @@ async function prepare(launch: Launch): Promise<Prepared> {
 async function toParts({ deps, admission }: Launch, { claim, projects }: Prepared): Promise<BundleParts> {
   const { row, config } = admission
   const role = config.roleOf(row.instance)
-  const { needsModelSocket, versions } = deps.harnessOf(row.harness)
+  const { needsModelSocket, programs, versions } = deps.harnessOf(row.harness)
   return {
     admission,
     claim,
@@ -83,8 +85,10 @@ async function toParts({ deps, admission }: Launch, { claim, projects }: Prepare
     tools: role.limits.tools,
     sockets: rightsOf(admission, role.grants, needsModelSocket),
     versions,
+    harnessPrograms: programs,
     rolePrompt: await deps.rolePrompt(role),
     runnerProgram: deps.runnerProgram,
+    gitRemoteProgram: deps.gitRemoteProgram,
     limits: { ...role.limits },
     lost: claim.continuityLost === null ? [] : [claim.continuityLost],
   }
@@ -98,19 +102,38 @@ function writeRunDirectory({ deps, admission, undo }: Launch, session: SessionFi
   return directory
 }
 
+/** Step 5: the run's own socket to its model; null for a harness that asks none. */
+async function openModel({ deps, admission, undo }: Launch, { sockets }: BundleParts): Promise<ModelSocket | null> {
+  if (!sockets.model) return null
+  const { row } = admission
+  undo.defer(() => deps.closeModel(row.run))
+  return await deps.openModel(row)
+}
+
 /** Step 5: bwrap, spawned and blocked. */
 async function spawnSandbox(launch: Launch, parts: BundleParts, session: SessionFile, directory: RunDirectory): Promise<OpenedSandbox> {
   const { deps, admission, undo } = launch
   const { row, config } = admission
   const { bus, launch: launchSocket, git } = deps.sockets
+  const model = await openModel(launch, parts)
   const sockets = [
     { name: 'bus.sock', path: bus },
     ...(parts.sockets.launch ? [{ name: 'launch.sock', path: launchSocket }] : []),
     ...(parts.sockets.git ? [{ name: 'git.sock', path: git }] : []),
+    ...(model === null ? [] : [{ name: 'model.sock', path: model.path }]),
   ]
   const role = config.roleOf(row.instance)
   deps.failpoint('launch.spawn')
-  const opened = await deps.openSandbox({ run: row.run, role, session, claim: parts.claim, directory, sockets, env: { MOSAIC_RUN_ID: row.run, ...role.env } })
+  const opened = await deps.openSandbox({
+    run: row.run,
+    role,
+    session,
+    claim: parts.claim,
+    directory,
+    sockets,
+    placeholder: model?.placeholder ?? null,
+    env: { ...cacheEnvironment(parts.claim.cache.path), ...role.env, ...toGitVariables(config.business.projects, role.env) },
+  })
   undo.defer(() => opened.sandbox.kill())
   return opened
 }

@@ -54,8 +54,8 @@ export class LiveRun {
   }
 
   /** SIGTERM, then SIGKILL of the whole sandbox after `timeoutMs`; resolves when everything of it is gone. */
-  async stop(timeoutMs: number): Promise<void> {
-    this.#intent ??= { reason: 'stopped', forced: false }
+  async stop(timeoutMs: number, reason: 'stopped' | 'disk-limit' = 'stopped'): Promise<void> {
+    this.#intent ??= { reason, forced: false }
     this.#setStopping()
     this.#deps.failpoint('stop.signal')
     this.started.sandbox.signalRunner('SIGTERM')

@@ -9,7 +9,7 @@ export interface LiveRuns {
   readonly runs: () => readonly string[]
   readonly has: (run: string) => boolean
   /** Throws `not-running`. */
-  readonly stop: (run: string, timeoutMs: number) => Promise<void>
+  readonly stop: (run: string, timeoutMs: number, reason?: 'stopped' | 'disk-limit') => Promise<void>
   /** Throws `not-running`. */
   readonly kill: (run: string) => Promise<void>
   /** Resolves when the run has ended; at once when it does not live. */
@@ -39,7 +39,7 @@ export function createLiveRuns(deps: LiveDeps): LiveRuns {
     adopt: (started) => void live.set(started.run, new LiveRun({ ...deps, onEnded }, started)),
     runs: () => [...live.keys()],
     has: (run) => live.has(run),
-    stop: async (run, timeoutMs) => find(run).stop(timeoutMs),
+    stop: async (run, timeoutMs, reason) => find(run).stop(timeoutMs, reason),
     kill: async (run) => find(run).kill(),
     ended: async (run) => live.get(run)?.ended,
     waitWord: async (run, waitMs, signal) => find(run).waitWord(waitMs, signal),

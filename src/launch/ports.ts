@@ -6,6 +6,7 @@ import type { RunId } from '../core/ids.ts'
 import type { BusinessConfig, RoleConfig, SystemConfig } from '../config/types.ts'
 import type { EndReason, EnvOutcome, KeptReason, LaunchEvent, Principal, TrailKind } from '../protocol/common.ts'
 import type { SessionFile } from '../protocol/session.ts'
+import type { Placeholder } from '../harness/contract.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { GateFacts, GateInstance } from './gate.ts'
 
@@ -227,7 +228,11 @@ export interface LaunchDeps {
   readonly rolePrompt: (role: RoleConfig) => Promise<string | null>
   readonly harnessOf: (name: string) => HarnessFacts
   readonly sockets: Readonly<Record<'bus' | 'launch' | 'git', string>>
+  /** Makes the run's own socket to its model. */
+  readonly openModel: (row: StartingRow) => Promise<ModelSocket>
+  readonly closeModel: (run: RunId) => Promise<void>
   readonly runnerProgram: Buffer
+  readonly gitRemoteProgram: Buffer
   /** Hands a recorded session to whoever watches over live ones. */
   readonly adopt: (started: StartedRun) => void
 }
@@ -237,8 +242,16 @@ export interface OpenedSandbox {
   readonly planHash: string
 }
 
+export interface ModelSocket {
+  readonly path: string
+  /** null: the host holds no credential. */
+  readonly placeholder: Placeholder | null
+}
+
 export interface HarnessFacts {
   readonly needsModelSocket: boolean
+  /** Programs of Mosaic's own that its bundle holds beside the runner, by name. */
+  readonly programs: ReadonlyMap<string, Buffer>
   readonly versions: { readonly piVersion: string | null; readonly claudeVersion: string | null }
 }
 
@@ -250,6 +263,8 @@ export interface SandboxRequest {
   readonly directory: RunDirectory
   readonly sockets: readonly { readonly name: string; readonly path: string }[]
   readonly env: Readonly<Record<string, string>>
+  /** What the sandbox holds in place of a session credential. */
+  readonly placeholder: Placeholder | null
 }
 
 /** A run from step 5 on. */

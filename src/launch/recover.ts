@@ -1,6 +1,6 @@
 import { toTimestamp } from '../core/clock.ts'
 import type { EndedRun, LaunchDeps, ProcessId } from './ports.ts'
-import { recordEnd } from './record-end.ts'
+import { writeEnd } from './record-end.ts'
 import type { RunState } from '../core/states.ts'
 
 /** A row that an earlier host left without an end, or an ended one whose processes may not be gone. */
@@ -14,60 +14,63 @@ export interface LeftRun extends EndedRun {
   readonly bootId: string | null
 }
 
-interface RecoverDeps extends Pick<LaunchDeps, 'store' | 'broker' | 'capabilities' | 'clock' | 'log' | 'failpoint'> {
-  readonly left: () => readonly LeftRun[]
+interface RecoverDeps<Run extends LeftRun> extends Pick<LaunchDeps, 'store' | 'broker' | 'capabilities' | 'clock' | 'log' | 'failpoint'> {
+  readonly left: readonly Run[]
   /** Kills what is left of it by pid, start time and boot id (also when stopped) and waits until it is gone. */
-  readonly killLeftover: (run: LeftRun) => Promise<void>
+  readonly killLeftover: (run: Run) => Promise<void>
   /** Waits until the env root's lock can be had: the proof that nothing of the earlier execution lives. */
-  readonly waitForLock: (run: LeftRun) => Promise<void>
-  /** Removes what a launch that was cut off left: its run directory. */
-  readonly removeRunDirectory: (run: LeftRun) => Promise<void>
+  readonly waitForLock: (run: Run) => Promise<void>
+  /** Removes what a launch that was cut off left: its run directory, and the env root that it made. */
+  readonly removeTraces: (run: Run) => Promise<void>
+  /** Inside the transaction of the ends: tells who is to know what was lost. */
+  readonly tell: (ended: readonly Run[]) => void
   readonly say: (line: string) => void
 }
 
-async function undoLaunch(deps: RecoverDeps, run: LeftRun): Promise<void> {
-  await deps.removeRunDirectory(run)
-  deps.failpoint('recover.undo')
+async function undoLaunch(deps: Pick<LaunchDeps, 'store' | 'clock'>, { run, instance, launchedBy, task }: LeftRun): Promise<void> {
+  const why = `the bus host died during this launch, before ${toTimestamp(deps.clock.now())}`
   deps.store.writeNow(() => {
-    deps.store.sessions.remove(run.run)
-    const why = `the bus host died during this launch, before ${toTimestamp(deps.clock.now())}`
-    deps.store.launchLog.append({
-      event: 'refused',
-      run: null,
-      instance: run.instance,
-      fields: { by: run.launchedBy, code: 'internal', why, step: null, task: run.task },
-    })
-    deps.store.trail.append({
-      kind: 'launch.refused',
-      subject: run.instance,
-      actor: { kind: 'host', name: 'host', run: null },
-      body: { code: 'internal', by: run.launchedBy },
-    })
+    deps.store.sessions.remove(run)
+    deps.store.launchLog.append({ event: 'refused', run: null, instance, fields: { by: launchedBy, code: 'internal', why, step: null, task } })
+    const actor = { kind: 'host', name: 'host', run: null } as const
+    deps.store.trail.append({ kind: 'launch.refused', subject: instance, actor, body: { code: 'internal', by: launchedBy } })
   })
 }
 
-/** What an earlier host left of one run; idempotent, so that a crash in here costs nothing. */
-async function recoverRun(deps: RecoverDeps, run: LeftRun): Promise<LeftRun | null> {
+/** Ends the processes of one run; a launch that was cut off is undone. True: the run has an end to be written. */
+async function clear<Run extends LeftRun>(deps: RecoverDeps<Run>, run: Run): Promise<boolean> {
   deps.failpoint('recover.kill')
   await deps.killLeftover(run)
   deps.failpoint('recover.lock')
   await deps.waitForLock(run)
-  deps.failpoint('recover.end')
-  if (run.state === 'starting') {
-    await undoLaunch(deps, run)
-    return null
-  }
-  const first = recordEnd(deps, run, { reason: 'host-lost', exitCode: null, signal: null }, null)
-  deps.say(
-    first
-      ? `run ${run.run} (${run.instance}) from an earlier host ended: host-lost`
-      : `run ${run.run} (${run.instance}) from an earlier host was already ended`,
-  )
-  return first ? run : null
+  if (run.state !== 'starting') return true
+  deps.failpoint('recover.traces')
+  await deps.removeTraces(run)
+  deps.failpoint('recover.undo')
+  await undoLaunch(deps, run)
+  return false
 }
 
-/** After a hard death: kills survivors, ends each of their runs once, undoes launches that were cut off. Returns the runs it ended. */
-export async function recoverRuns(deps: RecoverDeps): Promise<readonly LeftRun[]> {
-  const recovered = await Promise.all(deps.left().map((run) => recoverRun(deps, run)))
-  return recovered.filter((run) => run !== null)
+/** All ends and the word about them in one transaction: a crash in here leaves all of it to the next host. */
+function endAll<Run extends LeftRun>(deps: RecoverDeps<Run>, lost: readonly Run[]): ReadonlySet<Run> {
+  const end = { reason: 'host-lost', exitCode: null, signal: null } as const
+  deps.failpoint('recover.end')
+  const first = deps.store.writeNow(() => {
+    const ended = lost.filter((run) => writeEnd(deps, run, end, null))
+    if (ended.length > 0) deps.tell(ended)
+    return new Set(ended)
+  })
+  deps.failpoint('recover.ended')
+  return first
+}
+
+/** After a hard death: kills survivors, ends each of their runs once, undoes launches that were cut off. Each step idempotent. */
+export async function recoverRuns<Run extends LeftRun>(deps: RecoverDeps<Run>): Promise<void> {
+  const { left } = deps
+  const isLost = await Promise.all(left.map((run) => clear(deps, run)))
+  const lost = left.filter((_run, index) => isLost[index])
+  const first = endAll(deps, lost)
+  for (const run of lost) {
+    deps.say(`run ${run.run} (${run.instance}) from an earlier host ${first.has(run) ? 'ended: host-lost' : 'was already ended'}`)
+  }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { BODY_BYTES, bytesAtMost, LAUNCH_EVENTS, REQUEST_BYTES } from './common.ts'
 import { BUS_METHODS } from './bus.ts'
+import { USAGE_BY } from './rows.ts'
 
 const WAIT_MS = 60_000
 const nameSchema = z.string().max(128)
@@ -31,6 +32,9 @@ export const CONTROL_METHODS = {
   'push.list': z.strictObject({ task: nameSchema.optional() }),
   'push.show': z.strictObject({ push: nameSchema }),
   'push.diff': z.strictObject({ push: nameSchema }),
+  'task.fetchable': z.strictObject({ task: nameSchema, unapproved: z.boolean().optional() }),
+  'repo.list': z.strictObject({}),
+  'repo.sync': z.strictObject({ project: nameSchema.optional(), force: z.boolean().optional() }),
   'event.record': BUS_METHODS['event.record'],
   status: z.strictObject({}),
   ps: z.strictObject({ all: z.boolean().optional() }),
@@ -71,12 +75,14 @@ export const CONTROL_METHODS = {
   trail: z.strictObject({ subject: nameSchema.optional(), kind: z.string().max(64).optional(), after: afterSchema, limit: limitSchema, waitMs: waitMsSchema }),
   'trail.head': z.strictObject({}),
   'trail.verify': z.strictObject({ head: z.string().max(64).optional() }),
+  usage: z.strictObject({ by: z.enum(USAGE_BY).optional(), sinceMs: z.int().nonnegative().optional() }),
   reload: z.strictObject({}),
   shutdown: z.strictObject({ drainMs: durationMsSchema, timeoutMs: durationMsSchema }),
   'config.show': z.strictObject({}),
   'env.list': z.strictObject({}),
   'env.release': z.strictObject({ env: nameSchema }),
   gc: z.strictObject({ apply: z.boolean().optional() }),
+  backup: z.strictObject({}),
   events: z.strictObject({ after: afterSchema, waitMs: waitMsSchema }),
 } as const
 export type ControlMethod = keyof typeof CONTROL_METHODS

@@ -19,6 +19,9 @@ export const fetchHeaderSchema = z.strictObject({
   task: nameSchema.optional(),
   have: z.array(oidSchema).max(64),
 })
+/** The parameters of the tools `push` and `fetch`. `commit` is any name of a commit in the clone. */
+export const pushToolSchema = z.strictObject({ project: nameSchema.optional(), task: nameSchema.optional(), commit: nameSchema.optional() })
+export const fetchToolSchema = z.strictObject({ project: nameSchema.optional(), task: nameSchema.optional() })
 export const gitHeaderSchema = z.discriminatedUnion('op', [pushHeaderSchema, fetchHeaderSchema])
 export type GitHeader = z.infer<typeof gitHeaderSchema>
 export type PushHeader = z.infer<typeof pushHeaderSchema>

@@ -143,6 +143,46 @@ export interface PushRow {
   readonly latest: boolean
 }
 
+export interface PushShowRow extends PushRow {
+  /** The paths that it changes against main. */
+  readonly files: readonly string[]
+  /** Those that act by themselves once they are checked out or installed. */
+  readonly acting: readonly string[]
+}
+
+/** What `task fetch` needs: the commit, and where it is. */
+export interface FetchableRow {
+  readonly task: string
+  readonly project: string
+  readonly push: string
+  readonly commit: string
+  /** Does the last verdict on that push approve it? */
+  readonly approved: boolean
+  /** Every commit that was pushed to the task. */
+  readonly earlier: readonly string[]
+  readonly acting: readonly string[]
+  readonly repository: string
+  /** An empty configuration for git. */
+  readonly gitConfig: string
+  /** null: the project is no longer configured. */
+  readonly root: string | null
+}
+
+export interface RepositoryRow {
+  readonly project: string
+  readonly root: string
+  readonly branch: string
+  readonly repository: string
+  /** The commit that agents start from; null: the repository is not made yet. */
+  readonly main: string | null
+  /** The root's branch was rewritten, and main stayed where it was. */
+  readonly mainDiverged: boolean
+  /** How many tasks have work in it. */
+  readonly tasks: number
+  /** Why the root cannot be read. */
+  readonly problem: string | null
+}
+
 export interface ReviewRow {
   readonly request: string
   readonly at: string
@@ -177,6 +217,22 @@ export interface EnvRow {
   readonly sizeBytes: number
   readonly unsaved: readonly { readonly project: string; readonly reason: string }[]
   readonly envRoot: string
+}
+
+export const USAGE_BY = ['role', 'instance', 'task', 'family', 'run'] as const
+export type UsageBy = (typeof USAGE_BY)[number]
+
+/** Tokens that requests to model providers took, counted by the gateway. */
+export interface UsageRow {
+  /** Of what `by` says; null: of no task. */
+  readonly name: string | null
+  readonly requests: number
+  /** Requests whose answer broke off: they took more than is counted. */
+  readonly incomplete: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cacheReadTokens: number
+  readonly cacheWriteTokens: number
 }
 
 export interface TrailHeadRow {

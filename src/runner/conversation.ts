@@ -6,7 +6,7 @@ import type { Transcript } from './transcript.ts'
 export interface TurnOutcome {
   readonly ok: boolean
   readonly reason: string | null
-  /** Every text of the turn. */
+  /** The turn's answer. */
   readonly text: string
   readonly retryAtMs: number | undefined
 }
@@ -37,7 +37,7 @@ export function createConversation({ driver, transcript }: { readonly driver: Dr
       case 'text':
         return void turn?.texts.push(event.text)
       case 'turn-ended':
-        turn?.resolve({ ok: event.ok, reason: event.reason, text: turn.texts.join('\n'), retryAtMs: event.retryAtMs })
+        turn?.resolve({ ok: event.ok, reason: event.reason, text: event.text ?? turn.texts.join('\n'), retryAtMs: event.retryAtMs })
         turn = undefined
         return
       case 'exited':

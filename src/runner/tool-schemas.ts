@@ -1,7 +1,5 @@
-import { z } from 'zod'
-import { BUS_METHODS } from '../protocol/bus.ts'
-import { launchToolSchema } from '../protocol/launch.ts'
-import { methodOf, TOOL_GRANTS, type ToolName } from './tools.ts'
+import { INPUT_SCHEMAS } from './input-schemas.ts'
+import { TOOL_GRANTS, type ToolName } from './tools.ts'
 
 /** A tool as a harness lists it. */
 export interface ToolDefinition {
@@ -21,20 +19,20 @@ const DESCRIPTIONS = {
   tasks: 'List tasks.',
   task_create: 'Create a task.',
   task_close: 'Close a task. A task with a push closes only once its latest push is approved.',
+  push: 'Push a commit of your clone (by default its HEAD) to a task (by default yours): what `git push mosaic HEAD:TASK` does. Ask for a review next.',
+  fetch: 'Fetch main and the work of the tasks that you may see into refs/remotes/mosaic of your clone: what `git fetch mosaic` does.',
   request_review: 'Ask for a review of the latest push of a task.',
   verdict: 'Approve or reject the commit of a review request.',
   trail: 'Read the record of what happened.',
 } as const satisfies Readonly<Record<ToolName, string>>
 
-const toSchema = (schema: z.ZodType): unknown => z.toJSONSchema(schema, { io: 'input' })
-
-function schemaOf(name: ToolName): unknown {
-  if (name === 'launch') return toSchema(launchToolSchema)
-  return toSchema(name === 'answer_later' ? z.strictObject({}) : BUS_METHODS[methodOf(name)])
+function isGranted(name: ToolName, grants: readonly string[]): boolean {
+  const any: readonly string[] = TOOL_GRANTS[name]
+  return any.length === 0 || any.some((grant) => grants.includes(grant))
 }
 
 /** The tools of a session with these grants. */
 export const listTools = (grants: readonly string[]): ToolDefinition[] =>
   (Object.keys(DESCRIPTIONS) as ToolName[])
-    .filter((name) => TOOL_GRANTS[name] === null || grants.includes(TOOL_GRANTS[name]))
-    .map((name) => ({ name, description: DESCRIPTIONS[name], inputSchema: schemaOf(name) }))
+    .filter((name) => isGranted(name, grants))
+    .map((name) => ({ name, description: DESCRIPTIONS[name], inputSchema: INPUT_SCHEMAS[name] }))

@@ -13,33 +13,51 @@ interface ToolServerDeps {
   readonly callTool: CallTool
   /** The tools that this session has, with their JSON schemas. */
   readonly listTools: () => Promise<unknown>
+  /** Takes the connection over for one exchange with the git socket; `rest` came behind its header. */
+  readonly relayGit: (client: Socket, header: object, rest: Buffer) => Promise<void>
 }
 
-const isArguments = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** `{"list":true}` → the tools; `{"tool","args"}` → its answer. */
 async function answerTo({ callTool, listTools }: ToolServerDeps, frame: Readonly<Record<string, unknown>>): Promise<unknown> {
   if (frame.list === true) return { ok: true, result: await listTools() }
   const args = frame.args ?? {}
-  if (typeof frame.tool !== 'string' || !isArguments(args)) return { ok: false, error: 'invalid-request', text: 'a request is {"tool","args"}' }
+  if (typeof frame.tool !== 'string' || !isObject(args)) return { ok: false, error: 'invalid-request', text: 'a request is {"tool","args"}' }
   return await callTool(frame.tool, args)
 }
 
-/** One request a line, one answer a line, in the order asked. */
-async function serve(deps: ToolServerDeps, socket: Socket): Promise<void> {
+interface Exchange {
+  readonly header: object
+  readonly rest: Buffer
+}
+
+/** One request a line, one answer a line, in the order asked, until the client ends, or asks for an exchange with the git socket. */
+async function answerAll(deps: ToolServerDeps, socket: Socket): Promise<Exchange | undefined> {
   const decoder = createLineDecoder(LINE_BYTES)
-  for await (const chunk of socket) {
-    for (const line of decoder.push(chunk as Buffer)) {
-      if (!socket.write(toFrame(await answerTo(deps, parseFrame(line))))) await once(socket, 'drain')
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    for (let found = decoder.pushOne(chunk as Buffer); found !== undefined; found = decoder.pushOne(found.rest)) {
+      const frame = parseFrame(found.line)
+      if (isObject(frame.git)) return { header: frame.git, rest: found.rest }
+      if (!socket.write(toFrame(await answerTo(deps, frame)))) await once(socket, 'drain')
     }
   }
+  return undefined
+}
+
+/** `{"git":{…}}` is a connection's last request: from it on the connection is the git socket's. */
+async function serve(deps: ToolServerDeps, socket: Socket): Promise<void> {
+  const asked = await answerAll(deps, socket)
+  // the iterator has let go of the socket: two readers would share its bytes
+  if (asked === undefined) socket.end()
+  else await deps.relayGit(socket, asked.header, asked.rest)
 }
 
 /** The session's own door to its tools: what runs in the sandbox asks here, and never sees the capability. */
 export async function openToolServer(deps: ToolServerDeps & { readonly log: (line: string) => void }, path: string): Promise<AsyncDisposable> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const sockets = new Set<Socket>()
-  const server: Server = createServer((socket) => {
+  const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', () => socket.destroy())

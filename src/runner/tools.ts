@@ -21,25 +21,29 @@ const BUS_TOOLS = {
 } as const satisfies Readonly<Record<string, BusMethod>>
 
 export type BusTool = keyof typeof BUS_TOOLS
-export type ToolName = BusTool | 'launch' | 'answer_later'
+/** The tools that are an exchange with the git socket. */
+export type GitTool = 'push' | 'fetch'
+export type ToolName = BusTool | GitTool | 'launch' | 'answer_later'
 const isBusTool = (name: string): name is BusTool => Object.hasOwn(BUS_TOOLS, name)
 export const methodOf = (tool: BusTool): BusMethod => BUS_TOOLS[tool]
 
-/** The grant that a tool is of no use without; null: every session has it. */
+/** The grants that make a tool of use, any one of them; none: every session has it. */
 export const TOOL_GRANTS = {
-  launch: 'role.launch',
-  stop: 'role.launch',
-  send: null,
-  answer_later: null,
-  owed: null,
-  agents: null,
-  tasks: null,
-  task_create: 'task.create',
-  task_close: 'task.close',
-  request_review: 'review.request',
-  verdict: 'review.verdict',
-  trail: null,
-} as const satisfies Readonly<Record<ToolName, Grant | null>>
+  launch: ['role.launch'],
+  stop: ['role.launch'],
+  send: [],
+  answer_later: [],
+  owed: [],
+  agents: [],
+  tasks: [],
+  task_create: ['task.create'],
+  task_close: ['task.close'],
+  push: ['git.push.working'],
+  fetch: ['git.push.working', 'review.verdict'],
+  request_review: ['review.request'],
+  verdict: ['review.verdict'],
+  trail: [],
+} as const satisfies Readonly<Record<ToolName, readonly Grant[]>>
 
 /** What the turn under way has said about its own end. */
 export interface TurnMarks {
@@ -53,6 +57,8 @@ export interface ToolDeps {
   readonly callBus: (method: BusMethod, params: Arguments) => Promise<unknown>
   /** Asks the launch socket, with the capability; null where the role has none. */
   readonly launch: ((request: Arguments) => Promise<Arguments>) | null
+  /** Pushes or fetches; null where the role has no git socket. */
+  readonly git: ((tool: GitTool, args: Arguments) => Promise<unknown>) | null
   readonly currentTurn: () => TurnMarks | undefined
 }
 
@@ -91,6 +97,7 @@ async function dispatch(deps: ToolDeps, name: string, args: Arguments): Promise<
   if (isBusTool(name)) return await callBus(deps, name, args)
   if (name === 'launch') return await launch(deps, args)
   if (name === 'answer_later') return answerLater(deps)
+  if (name === 'push' || name === 'fetch') return deps.git === null ? refuse('not-permitted') : accept(await deps.git(name, args))
   return refuse('invalid-request', `there is no tool ${name}`)
 }
 

@@ -6,11 +6,13 @@ import { findHarness } from '../harness/registry.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { Broker } from './broker.ts'
 import { type Conversation, createConversation } from './conversation.ts'
+import type { GitDoor } from './git/exchange.ts'
+import { relayGit } from './git/relay.ts'
 import { askLaunch } from './launch-socket.ts'
 import type { Redact } from './redact.ts'
 import { RunEnd } from './run-end.ts'
 import { openToolServer } from './tool-server.ts'
-import { createTools, type TurnMarks } from './tools.ts'
+import { createTools, type ToolDeps, type TurnMarks } from './tools.ts'
 import { createTranscript } from './transcript.ts'
 import { takeTurns } from './turns.ts'
 import { obeyHost } from './words.ts'
@@ -35,8 +37,8 @@ export interface WorkDeps {
 
 async function startDriver(options: DriverOptions): Promise<Driver> {
   const { harness } = options.session
-  const load = findHarness(harness)?.driver ?? null
-  if (load === null) throw new RunEnd('harness-missing', `this version of Mosaic has no driver for ${harness}`)
+  const load = findHarness(harness)?.driver
+  if (load === undefined) throw new RunEnd('harness-missing', `this version of Mosaic has no driver for ${harness}`)
   try {
     const start = await load()
     return await start(options)
@@ -53,11 +55,21 @@ async function stopHarness(driver: Driver, conversation: Conversation): Promise<
   await Promise.race([driver.close(CLOSE_MS), delay(2 * CLOSE_MS)])
 }
 
+const toDoor = ({ gitSocket }: SessionFile, toRequest: GitDoor['toRequest']): GitDoor | null => (gitSocket === null ? null : { path: gitSocket, toRequest })
+
+function toGitTools({ session, broker, withCapability, signal }: WorkDeps): ToolDeps['git'] {
+  const door = toDoor(session, withCapability)
+  if (door === null) return null
+  const projectOf = async (task: string): Promise<unknown> => ((await broker.callOnce('task.show', { task })) as { project: unknown }).project
+  return async (tool, args) => (await import('./git/tools.ts')).runGitTool({ session, door, projectOf, signal }, tool, args)
+}
+
 /** Without it a harness that needs no tool server still works. */
-async function serveTools({ session, toolSocket, log }: WorkDeps, scope: Scope, callTool: CallTool): Promise<string | null> {
+async function serveTools({ session, toolSocket, log, withCapability }: WorkDeps, scope: Scope, callTool: CallTool): Promise<string | null> {
+  const door = toDoor(session, withCapability)
   const listTools = async (): Promise<unknown> => (await import('./tool-schemas.ts')).listTools(session.grants)
   try {
-    scope.use(await openToolServer({ callTool, listTools, log }, toolSocket))
+    scope.use(await openToolServer({ callTool, listTools, relayGit: (client, header, rest) => relayGit(door, client, header, rest), log }, toolSocket))
     return toolSocket
   } catch (error) {
     log(`no tool socket: ${messageOf(error)}`)
@@ -73,6 +85,7 @@ export async function work(deps: WorkDeps, scope: Scope): Promise<never> {
   const callTool = createTools({
     callBus: (method, params) => broker.callOnce(method, params),
     launch: launchSocket === null ? null : (request) => askLaunch(launchSocket, withCapability(request), signal),
+    git: toGitTools(deps),
     currentTurn: () => turn,
   })
   const transcript = createTranscript({ append: (entries) => broker.call('transcript.append', { entries }), redact, now, log })

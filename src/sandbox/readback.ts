@@ -59,7 +59,8 @@ function mountDifference(mount: Mount, expected: ReadonlyMap<string, Expected>):
   const wanted = expected.get(at)
   const host = wanted ?? [...expected].find(([path, { tree }]) => tree && at.startsWith(`${path}/`))?.[1]
   if (host === undefined) return `${at} is mounted and not planned`
-  if (host.readOnly !== options.includes('ro')) return `${at} is ${host.readOnly ? 'writable' : 'read-only'}`
+  // systemd's PrivateDevices makes the mount of a device read-only, which keeps nobody from writing to the device
+  if (host.readOnly !== options.includes('ro') && !isDevice(at)) return `${at} is ${host.readOnly ? 'writable' : 'read-only'}`
   if (!options.includes('nosuid')) return `${at} is mounted without nosuid`
   if (!options.includes('nodev') && !isDevice(at)) return `${at} is mounted without nodev`
   const type = wanted?.type ?? mount.type

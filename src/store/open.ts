@@ -18,6 +18,7 @@ import { createSessions, type SessionsTable } from './sessions.ts'
 import { createTasks, type TasksTable } from './tasks.ts'
 import { createTrail, type TrailTable } from './trail.ts'
 import { createTransactions, type Transactions } from './transactions.ts'
+import { createUsage, type UsageTable } from './usage.ts'
 
 export interface Store extends Pick<Transactions, 'write' | 'writeNow' | 'onCommit' | 'onRollback' | 'onChange'>, AsyncDisposable {
   readonly sessions: SessionsTable
@@ -27,6 +28,9 @@ export interface Store extends Pick<Transactions, 'write' | 'writeNow' | 'onComm
   readonly tasks: TasksTable
   readonly pushes: PushesTable
   readonly reviews: ReviewsTable
+  readonly usage: UsageTable
+  /** Copies everything that is committed into a new file, while others read and write. */
+  backup(path: string): Promise<void>
   /** Commits what is queued and closes the database; idempotent. */
   close(): void
 }
@@ -74,6 +78,10 @@ function createStore(db: Database, deps: StoreDeps, reserve: Reserve): Store {
     tasks: createTasks(context),
     pushes: createPushes(context),
     reviews: createReviews(context),
+    usage: createUsage(context),
+    async backup(path) {
+      await db.backup(path)
+    },
     close,
     [Symbol.asyncDispose]() {
       close()

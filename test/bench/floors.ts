@@ -1,15 +1,15 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { silentLog } from '../../src/core/log.ts'
 import { createBwrap } from '../../src/sandbox/bwrap.ts'
 import { locateNode } from '../../src/sandbox/node-program.ts'
 import { helperPlan } from '../../src/sandbox/plan.ts'
 import { spawnBwrap } from '../../src/sandbox/spawn.ts'
 import { readSystem } from '../../src/sandbox/system.ts'
-import { timed } from './measure.ts'
+import { median, timed } from './measure.ts'
+import { openWire, toFrame } from './wire.ts'
 
 /** F_node: bubblewrap with the real policy and `node -e 0` in it, from spawn to its end, in ms. */
 export async function openNodeFloor(): Promise<() => Promise<number>> {
@@ -26,8 +26,16 @@ export async function openNodeFloor(): Promise<() => Promise<number>> {
     })
 }
 
-/** Raw better-sqlite3 as the store opens it (WAL, FULL), rows of a message's size, so many a transaction; rows per second. */
-export function openSqliteFloor(rowsPerTransaction: number): { readonly rate: () => number; readonly commitMs: () => number; readonly close: () => void } {
+export interface SqliteFloor {
+  /** Rows per second. */
+  readonly rate: () => number
+  /** Milliseconds that one transaction takes. */
+  readonly commitMs: () => number
+  readonly close: () => void
+}
+
+/** Raw better-sqlite3 as the store opens it (WAL, FULL), rows of a message's size, so many a transaction. */
+export function openSqliteFloor(rowsPerTransaction: number): SqliteFloor {
   const dir = mkdtempSync('/tmp/mb-')
   const db = new Database(join(dir, 'floor.db'))
   db.pragma('journal_mode = WAL')
@@ -55,24 +63,28 @@ export function openSqliteFloor(rowsPerTransaction: number): { readonly rate: ()
   }
 }
 
-/** A server that sends each line back, on a Unix socket: the floor of a round trip. */
+/** A server in a process of its own that sends each line back, on a Unix socket: the floor of a round trip. */
 export async function openEcho(): Promise<{ readonly path: string; readonly close: () => void }> {
   const dir = mkdtempSync('/tmp/mb-')
   const path = join(dir, 'echo.sock')
-  const sockets = new Set<Socket>()
-  const server: Server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('data', (chunk) => socket.write(chunk))
-    socket.on('error', () => undefined)
-  })
-  server.listen(path)
-  await once(server, 'listening')
+  const program = `require('node:net').createServer((s) => s.on('data', (chunk) => s.write(chunk)).on('error', () => {})).listen(${JSON.stringify(path)}, () => process.send(1))`
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  await once(child, 'message')
   return {
     path,
     close: () => {
-      for (const socket of sockets) socket.destroy()
-      server.close()
+      child.kill()
       rmSync(dir, { recursive: true, force: true })
     },
   }
+}
+
+/** Median round trip of a line. */
+export async function echoMs(path: string): Promise<number> {
+  const wire = await openWire(path)
+  const frame = toFrame({ id: 1, method: 'echo', params: {} })
+  const times: number[] = []
+  for (let n = 0; n < 200; n++) times.push(await wire.roundTrip(frame))
+  wire.close()
+  return median(times)
 }

@@ -1,29 +1,30 @@
-import { join } from 'node:path'
-import { connectCalls } from '../../src/client/connect.ts'
+import type { Founder } from '../helpers/founder.ts'
 import { World } from '../helpers/world.ts'
 import { openNodeFloor } from './floors.ts'
 import { compare, type Row, timed } from './measure.ts'
 
-/** Launch request to the runner's first act (its role.claim, which follows its hello), its clone kept and current, over bwrap + node -e 0. */
+/** Milliseconds until the runner has said hello and claimed its role: one durable round trip more than hello. */
+async function launchMs(founder: Founder, instance: string): Promise<number> {
+  const { records } = (await founder.client.call('trail.head')) as { records: number }
+  const claimed = founder.trail({ kind: 'role.claimed', after: records, waitMs: 30_000 })
+  const ms = await timed(async () => {
+    await Promise.all([founder.launch(instance), claimed])
+  })
+  await founder.stop(instance)
+  return ms
+}
+
+/** A launch whose clone is kept and current, and one without any project, over bubblewrap with the real policy + `node -e 0`. */
 export async function launch(): Promise<Row[]> {
-  await using world = new World({ project: true })
-  await world.start()
-  const control = await connectCalls(join(world.data, 'bus-host', 'control.sock'), { protocol: 1, version: 'bench' })
-  const last = async (): Promise<number> => ((await control.call('trail.head', {})) as { records: number }).records
-  const launchOnce = async (): Promise<number> => {
-    const after = await last()
-    const claimed = control.call('trail', { kind: 'role.claimed', after, waitMs: 30_000 })
-    const ms = await timed(async () => {
-      await control.call('launch', { instance: 'coder' })
-      await claimed
-    })
-    await control.call('stop', { instance: 'coder' })
-    return ms
+  const floor = await openNodeFloor()
+  const row = async (name: string, project: boolean, targets: { gate: number | null; goal: number | null }): Promise<Row> => {
+    await using world = new World({ project })
+    await world.start()
+    const founder = await world.founder()
+    return await compare({ row: name, unit: 'ms', ...targets, rounds: 15, ours: () => launchMs(founder, 'coder'), floor })
   }
-  try {
-    const floor = await openNodeFloor()
-    return [await compare({ row: 'launch: request to hello / bwrap + node', unit: 'ms', gate: 1.5, goal: 1.25, ours: launchOnce, floor })]
-  } finally {
-    control.close()
-  }
+  return [
+    await row('launch to role claimed, clone kept and current / bwrap + node', true, { gate: 1.5, goal: 1.25 }),
+    await row('launch to role claimed, no project / bwrap + node', false, { gate: null, goal: null }),
+  ]
 }

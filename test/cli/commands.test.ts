@@ -201,7 +201,7 @@ test('a verdict is for the commit of the request, or for the one that was named'
 })
 
 test('push diff is what git prints, escaped', async () => {
-  const { stdout } = await run({ 'push.diff': () => ({ push: 'p-1', diff: '+work\n+\x1b[8mhidden\n' }) }, ['push', 'diff', 'p-1'])
+  const { stdout } = await run({ 'push.diff': () => ({ push: 'p-1', acting: [], diff: '+work\n+\x1b[8mhidden\n' }) }, ['push', 'diff', 'p-1'])
   expect(stdout).toBe('+work\n+\\x1b[8mhidden\n')
 })
 

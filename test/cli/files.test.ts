@@ -4,6 +4,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, truncateSyn
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { followLines, readLines } from '../../src/cli/tail.ts'
+import { openRotatingFile } from '../../src/core/rotating-file.ts'
 import { openCallServer } from '../client/call-server.ts'
 import { AT, RUN } from './rows.ts'
 import { runCli } from './run-cli.ts'
@@ -43,6 +44,22 @@ test('a followed file: whole lines only, through rotation, a cut and characters 
   expect(await next()).toBe('four')
   stop.abort()
   await expect(lines.next()).rejects.toMatchObject({ name: 'AbortError' })
+})
+
+test('a followed log loses no line of many rotations between two looks', async () => {
+  const log = openRotatingFile(file, { maxBytes: 40, keep: 8 }, () => '')
+  const numbers = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `line ${String(from + n)}`)
+  for (const line of numbers(0, 8)) log.write(`${line}\n`)
+  const stop = new AbortController()
+  const lines = followLines(file, 1, stop.signal)
+  expect((await lines.next()).value).toBe('line 7')
+  for (const line of numbers(8, 40)) log.write(`${line}\n`)
+  const seen: unknown[] = []
+  while (seen.length < 32) seen.push((await lines.next()).value)
+  expect(seen).toEqual(numbers(8, 40))
+  stop.abort()
+  await expect(lines.next()).rejects.toMatchObject({ name: 'AbortError' })
+  log.close()
 })
 
 test('a file that is not there yet is waited for', async () => {

@@ -58,7 +58,7 @@ describe('loading', () => {
     const world = createWorld()
     world.write(
       world.system,
-      `${SYSTEM}harnesses: { claude-code: { bin: ~/bin/claude, version: ">=2", paths: [/opt/x] } }\nkeepRuns: 0s\nsandbox: { bwrap: ~/bwrap }\nlimits: { pushBytes: 1024 }\n`,
+      `${SYSTEM}harnesses: { claude-code: { bin: ~/bin/claude, version: ">=2", paths: [/opt/x], models: [claude-haiku-4-5] } }\nkeepRuns: 0s\nsandbox: { bwrap: ~/bwrap }\nlimits: { pushBytes: 1024 }\n`,
     )
     world.write('c/prompts/cto.md', 'You are the CTO.')
     const cto = `  cto:
@@ -72,7 +72,9 @@ describe('loading', () => {
     const text = swap(swap(ACME, '  cto:', cto), 'launch:', limits)
     world.write(world.acme, swap(text, 'roles:', '    resources: { board: [1, 2.5, null, "x"], yes: true, 7: seven }\nroles:'))
     const { system, businesses } = await world.load()
-    expect(system.harnesses).toEqual({ 'claude-code': { bin: join(world.home, 'bin/claude'), version: '>=2', paths: ['/opt/x'] } })
+    expect(system.harnesses).toEqual({
+      'claude-code': { bin: join(world.home, 'bin/claude'), version: '>=2', paths: ['/opt/x'], models: ['claude-haiku-4-5'] },
+    })
     expect([system.keepRunsMs, system.bwrap, system.limits.pushBytes]).toEqual([0, join(world.home, 'bwrap'), 1024])
     const acme = businesses.get('acme')
     expect(acme?.projects.stack?.resources).toEqual({ board: [1, 2.5, null, 'x'], yes: true, '7': 'seven' })

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:net'
 import { once } from 'node:events'
@@ -10,10 +10,9 @@ import { toBusiness } from '../helpers/seats.ts'
 import { processesOf, until, World } from '../helpers/world.ts'
 
 const codeOf = (error: unknown): string => (error instanceof AppError ? error.code : String(error))
-const launchesOf = (world: World): string[] => {
-  const dir = join(world.data, 'launches', 'acme')
-  return existsSync(dir) ? readdirSync(dir) : []
-}
+const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) : [])
+const launchesOf = (world: World): string[] => namesIn(join(world.data, 'launches', 'acme'))
+const envRootsOf = (world: World): string[] => namesIn(join(world.data, 'envs', 'acme'))
 
 describe.concurrent('many launches at once', () => {
   test('of one instance: one session, and 49 refusals that leave nothing', async () => {
@@ -40,9 +39,7 @@ describe.concurrent('many launches at once', () => {
     expect(answers.toSorted()).toEqual(['capacity-full', 'capacity-full', 'capacity-full', 'ok', 'ok', 'ok'])
     const [first] = await founder.ps()
     await founder.stop(first?.instance ?? '')
-    expect((await race()).toSorted()).toEqual(
-      ['capacity-full', 'capacity-full', 'instance-running', 'instance-running', 'instance-running', 'ok'].toSorted().slice(0, 6),
-    )
+    expect((await race()).toSorted()).toEqual(['capacity-full', 'capacity-full', 'capacity-full', 'instance-running', 'instance-running', 'ok'])
     expect(await founder.status()).toMatchObject({ sessions: 3, capacity: { sonnet: { max: 3, live: 3 } } })
   })
 
@@ -83,14 +80,14 @@ describe.concurrent('a launch that is cut off while it prepares', () => {
     const founder = await world.founder()
     const launch = founder.launch('coder').catch(codeOf)
     await until('the claim is made', () => existsSync(join(world.data, 'envs', 'acme', 'coder', 'workspace')))
-    await until('a helper runs', () => processesOf(join(world.root, 'stack', '.git')).length > 1)
+    await until('a helper runs', () => processesOf(join(world.root, 'stack', '.git')).length > 0)
     await host.crash()
     expect(await launch).toBe('host-not-running')
     await until('the helper died with its host', () => processesOf(world.root).length === 0)
     unblock()
     await world.start()
     const next = await world.founder()
-    expect([launchesOf(world), readdirSync(join(world.data, 'envs', 'acme'))]).toEqual([[], []])
+    expect([launchesOf(world), envRootsOf(world)]).toEqual([[], []])
     expect(await next.log()).toMatchObject([{ event: 'refused', instance: 'coder', code: 'internal' }])
     expect(await next.ps()).toEqual([])
     await next.session('coder')
@@ -108,7 +105,7 @@ describe.concurrent('a launch that is cut off while it prepares', () => {
     expect(await host.stop()).toBe(0)
     expect(performance.now() - started).toBeLessThan(5000)
     expect(['host-stopping', 'host-not-running']).toContain(await launch)
-    expect([launchesOf(world), readdirSync(join(world.data, 'envs', 'acme'))]).toEqual([[], []])
+    expect([launchesOf(world), envRootsOf(world)]).toEqual([[], []])
   })
 
   test('by its deadline costs that one deadline; the next works at once', async () => {
@@ -119,7 +116,7 @@ describe.concurrent('a launch that is cut off while it prepares', () => {
     await world.start()
     const founder = await world.founder()
     expect(await founder.launch('coder').catch(codeOf)).toBe('prepare-timeout')
-    expect([launchesOf(world), readdirSync(join(world.data, 'envs', 'acme'))]).toEqual([[], []])
+    expect([launchesOf(world), envRootsOf(world)]).toEqual([[], []])
     unblock()
     await founder.session('coder')
     expect(await founder.ask('coder', 'RUN cat stack/file.txt')).toBe('one')
@@ -133,12 +130,11 @@ test('sessions outlive a host that dies hard, hold their lock, and end by themse
   const host = await world.start()
   const founder = await world.founder()
   const row = await founder.session('coder')
-  const inode = String((await import('node:fs')).lstatSync(join(row.envRoot, 'lock')).ino)
+  const inode = String(lstatSync(join(row.envRoot, 'lock')).ino)
   await host.crash()
   expect(processesOf(row.runDir)).toContain(row.pid)
   expect(heldLocks()).toContain(inode)
   await until('the session gives up', () => processesOf(world.root).length === 0)
   expect(heldLocks()).not.toContain(inode)
-  const { readFileSync } = await import('node:fs')
   expect(readFileSync(join(row.runDir, 'runner.log'), 'utf8')).toMatch(/broker unreachable after 5 tries, exiting 23/)
 })

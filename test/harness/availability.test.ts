@@ -22,7 +22,7 @@ async function program(name: string, version: string): Promise<string> {
 const none = { bin: null }
 const KEY = { ANTHROPIC_API_KEY: 'k' }
 
-describe('the order of the gate: program, credential, driver', () => {
+describe('the order of the gate: program, then credential', () => {
   test('script is always there', async () => {
     expect(await availabilityOf('script', none, {})).toMatchObject({ ok: true, located: { bin: null } })
   })
@@ -45,7 +45,7 @@ describe('the order of the gate: program, credential, driver', () => {
   })
 
   test.each([[{}], [{ ANTHROPIC_AUTH_TOKEN: 'stand-in' }], [{ ANTHROPIC_BASE_URL: 'http://localhost' }], [{ ANTHROPIC_API_KEY: '' }]])(
-    '… then its credential: %j holds none, …',
+    '… then its credential: %j holds none',
     async (env) => {
       const bin = await program('claude', '2.1.0 (Claude Code)')
       expect(await availabilityOf('claude-code', { bin }, env)).toEqual({
@@ -57,11 +57,10 @@ describe('the order of the gate: program, credential, driver', () => {
   )
 
   test.each([[KEY], [{ CLAUDE_CODE_OAUTH_TOKEN: 't' }], [{ ANTHROPIC_AUTH_TOKEN: 't', ANTHROPIC_BASE_URL: 'u' }]])(
-    '… then its driver: %j is a credential',
+    '… and %j is one',
     async (env) => {
       const bin = await program('claude', '2.1.0 (Claude Code)')
-      const why = 'this version of Mosaic has no driver for claude-code yet'
-      expect(await availabilityOf('claude-code', { bin }, env)).toEqual({ ok: false, code: 'harness-missing', why })
+      expect(await availabilityOf('claude-code', { bin }, env)).toMatchObject({ ok: true, located: { bin, version: '2.1.0 (Claude Code)' } })
     },
   )
 })

@@ -3,7 +3,9 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { stringify } from 'yaml'
+import { type CallClient, CLIENT_PROTOCOL, connectCalls } from '../../src/client/connect.ts'
 import { packageRoot } from '../../src/core/paths.ts'
+import { Founder } from './founder.ts'
 
 /** The program as a person starts it. */
 export const PROGRAM = join(packageRoot(), 'bin', 'mosaic.js')
@@ -22,9 +24,16 @@ export interface Answer {
   readonly stderr: string
 }
 
+export interface HostEnd {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
 export interface RunningHost {
   readonly pid: number
   readonly output: () => string
+  /** Resolves when it has ended, however that came. */
+  readonly ended: Promise<HostEnd>
   /** Stops it in order; its exit status. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
   /** SIGKILL: what a crash looks like. */
@@ -87,8 +96,13 @@ export class World implements AsyncDisposable {
   }
   business: Record<string, unknown>
   readonly #hosts: RunningHost[] = []
+  readonly #clients: CallClient[] = []
 
-  constructor({ project = false } = {}) {
+  readonly #program: string
+
+  /** `program`: another build than this one's. */
+  constructor({ project = false, program = PROGRAM } = {}) {
+    this.#program = program
     mkdirSync(this.home, { mode: 0o700 })
     this.write(join(this.home, 'gitconfig'), '')
     if (project) this.#makeProject(join(this.root, 'stack'))
@@ -129,7 +143,7 @@ export class World implements AsyncDisposable {
   }
 
   #spawn(args: readonly string[], env: NodeJS.ProcessEnv = {}): ChildProcessWithoutNullStreams {
-    return spawn(process.execPath, [PROGRAM, ...args], { cwd: this.root, env: { ...this.env, ...env } })
+    return spawn(process.execPath, [this.#program, ...args], { cwd: this.root, env: { ...this.env, ...env } })
   }
 
   /** Runs a command to its end. */
@@ -164,20 +178,7 @@ export class World implements AsyncDisposable {
 
   /** Starts a host in the foreground and waits until it says it is ready. */
   async start({ pm = false, env = {} }: { pm?: boolean; env?: NodeJS.ProcessEnv } = {}): Promise<RunningHost> {
-    const child = this.#spawn(['bus', 'start', '--business', 'acme', ...(pm ? ['--pm'] : [])], env)
-    const out = collect(child)
-    const ended = once(child, 'close')
-    const host: RunningHost = {
-      pid: child.pid ?? 0,
-      output: () => out.stdout + out.stderr,
-      stop: async (signal = 'SIGTERM') => {
-        child.kill(signal)
-        await ended
-        return child.exitCode
-      },
-      crash: () => host.stop('SIGKILL').then(() => undefined),
-    }
-    this.#hosts.push(host)
+    const { child, out, host } = this.#startHost(pm, env)
     await new Promise<void>((resolve, reject) => {
       child.stdout.on('data', () => {
         if (/\bready\b/.test(out.stdout)) resolve()
@@ -187,7 +188,43 @@ export class World implements AsyncDisposable {
     return host
   }
 
+  /** Starts a host that does not get as far as being ready; how it ended. */
+  startInVain(env: NodeJS.ProcessEnv): Promise<HostEnd> {
+    return this.#startHost(false, env).host.ended
+  }
+
+  #startHost(pm: boolean, env: NodeJS.ProcessEnv): { child: ChildProcessWithoutNullStreams; out: { stdout: string; stderr: string }; host: RunningHost } {
+    const child = this.#spawn(['bus', 'start', '--business', 'acme', ...(pm ? ['--pm'] : [])], env)
+    const out = collect(child)
+    const ended = once(child, 'close').then(() => ({ code: child.exitCode, signal: child.signalCode }))
+    const host: RunningHost = {
+      pid: child.pid ?? 0,
+      output: () => out.stdout + out.stderr,
+      ended,
+      stop: async (signal = 'SIGTERM') => {
+        child.kill(signal)
+        return (await ended).code
+      },
+      crash: () => host.stop('SIGKILL').then(() => undefined),
+    }
+    this.#hosts.push(host)
+    return { child, out, host }
+  }
+
+  /** The founder at a connection of its own. */
+  async founder(): Promise<Founder> {
+    return new Founder(await this.control())
+  }
+
+  /** A connection to the founder's door, closed with the world. */
+  async control(): Promise<CallClient> {
+    const client = await connectCalls(join(this.data, 'bus-host', 'control.sock'), { protocol: CLIENT_PROTOCOL, version: 'test' })
+    this.#clients.push(client)
+    return client
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const client of this.#clients) client.close()
     for (const host of this.#hosts) await host.stop().catch(() => undefined)
     const left = await until('no process is left', () => processesOf(this.root).length === 0, 5000).then(
       () => [],

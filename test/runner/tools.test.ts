@@ -12,7 +12,7 @@ import { openToolServer } from '../../src/runner/tool-server.ts'
 import { createTools, type ToolDeps, type TurnMarks } from '../../src/runner/tools.ts'
 
 const withDeps = (more: Partial<ToolDeps> = {}): ReturnType<typeof createTools> =>
-  createTools({ callBus: (method, params) => Promise.resolve({ method, params }), launch: null, currentTurn: () => undefined, ...more })
+  createTools({ callBus: (method, params) => Promise.resolve({ method, params }), launch: null, git: null, currentTurn: () => undefined, ...more })
 
 async function inDir<T>(use: (dir: string) => Promise<T>): Promise<T> {
   const dir = await mkdtemp(join(tmpdir(), 'mrt-'))
@@ -48,7 +48,7 @@ describe('tools', () => {
     expect(answer).toEqual({ ok: false, error: 'internal', text: 'the bus host failed; its log says how' })
   })
 
-  test.each(['toString', '__proto__', 'constructor', 'push'])('%s is no tool', async (name) => {
+  test.each(['toString', '__proto__', 'constructor', 'pull'])('%s is no tool', async (name) => {
     expect(await withDeps()(name, {})).toMatchObject({ ok: false, error: 'invalid-request' })
   })
 
@@ -85,7 +85,8 @@ describe('the list of tools', () => {
   test('holds what is granted, with the schemas of the protocol', () => {
     const names = (grants: readonly string[]): string[] => listTools(grants).map(({ name }) => name)
     expect(names([])).toEqual(['send', 'answer_later', 'owed', 'agents', 'tasks', 'trail'])
-    expect(names(['role.launch', 'task.create', 'task.close', 'review.request', 'review.verdict'])).toHaveLength(12)
+    expect(names(['role.launch', 'task.create', 'task.close', 'review.request', 'review.verdict'])).toHaveLength(13)
+    expect(names(['git.push.working'])).toEqual(['send', 'answer_later', 'owed', 'agents', 'tasks', 'push', 'fetch', 'trail'])
     const send = listTools([]).find(({ name }) => name === 'send')
     expect(send?.inputSchema).toMatchObject({ type: 'object', required: ['to', 'class', 'body'], additionalProperties: false })
   })
@@ -95,7 +96,7 @@ describe('the tool socket', () => {
   test('one answer a line, in the order asked; its directory is private', async () => {
     await inDir(async (dir) => {
       const path = join(dir, 'agent', 'tools.sock')
-      await using server = await openToolServer({ callTool: withDeps(), listTools: () => Promise.resolve(listTools([])), log: () => undefined }, path)
+      await using server = await openToolServer({ callTool: withDeps(), listTools: () => Promise.resolve(listTools([])), relayGit: () => Promise.resolve(), log: () => undefined }, path)
       expect(server).toBeDefined()
       const socket = createConnection(path)
       socket.write('{"tool":"owed"}\n{"tool":"nothing"}\n{"list":true}\n{"tool":7}\n')
@@ -113,7 +114,7 @@ describe('the tool socket', () => {
     await inDir(async (dir) => {
       const path = join(dir, 'tools.sock')
       const logged: string[] = []
-      await using server = await openToolServer({ callTool: withDeps(), listTools: () => Promise.resolve([]), log: (line) => logged.push(line) }, path)
+      await using server = await openToolServer({ callTool: withDeps(), listTools: () => Promise.resolve([]), relayGit: () => Promise.resolve(), log: (line) => logged.push(line) }, path)
       expect(server).toBeDefined()
       const bad = createConnection(path)
       bad.write('nonsense\n')

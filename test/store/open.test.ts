@@ -3,6 +3,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { connect } from '../../src/store/connect.ts'
+import { readMigrations } from '../../src/store/migrations.ts'
 import { dbPath, HOST_ACTOR, open, scratch, snapshot } from './scratch.ts'
 
 const record = (n: number) => ({ kind: 'x.test', subject: String(n), actor: HOST_ACTOR, body: { n } })
@@ -138,7 +139,7 @@ describe('refusing', () => {
     const root = filled()
     edit(root, (db) => db.pragma('user_version = 99'))
     refuses(root, 'store-newer')
-    edit(root, (db) => db.pragma('user_version = 1'))
+    edit(root, (db) => db.pragma(`user_version = ${String(readMigrations().length)}`))
     open(root).close()
 
     const from = filled()
@@ -147,7 +148,7 @@ describe('refusing', () => {
     const copy = scratch()
     for (const name of fs.readdirSync(from)) fs.copyFileSync(`${from}/${name}`, `${copy}/${name}`)
     db.close()
-    expect(fs.readFileSync(dbPath(copy)).readUInt32BE(60)).toBe(1)
+    expect(fs.readFileSync(dbPath(copy)).readUInt32BE(60)).toBe(readMigrations().length)
     refuses(copy, 'store-newer')
   })
 

@@ -5,7 +5,9 @@ import type { StatusRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
 import { duration } from '../parse.ts'
 import { fields, table } from '../render.ts'
+import { findDataRoot } from '../data-root.ts'
 import { doneResult } from '../results.ts'
+import { stopBySignal, waitUntilGone } from '../stop-host.ts'
 import { BUS_LOGS } from './bus-logs.ts'
 
 interface StartOptions {
@@ -71,14 +73,18 @@ async function status(context: CliContext): Promise<Result> {
   return { data: row, human: () => toStatusText(context.out, row), ids: [String(row.pid)] }
 }
 
-const EXIT_TIMEOUT_MS = 60_000
+interface Stopped {
+  readonly pid: number
+  /** null: a host of another version, which could not be asked. */
+  readonly business: string | null
+}
 
-/** Asks the host to stop and waits until its process is gone: then its lock is free, too. */
-async function stopHost(context: CliContext, control: ControlClient, input: Input): Promise<StatusRow> {
+/** Asks the host to stop and waits until its process is gone. */
+async function stopByRequest(context: CliContext, control: ControlClient, input: Input): Promise<Stopped> {
   const [drainMs, timeoutMs] = [input.number('drain'), input.number('timeout')]
-  const row = await control.call('status', {})
-  const { startTimeOf, waitGone } = await import('../../core/proc.ts')
-  const startTime = startTimeOf(row.pid)
+  const { pid, business } = await control.call('status', {})
+  const { startTimeOf } = await import('../../core/proc.ts')
+  const start = startTimeOf(pid)
   await control
     .call('shutdown', { ...(drainMs === undefined ? {} : { drainMs }), ...(timeoutMs === undefined ? {} : { timeoutMs }) })
     .catch((error: unknown) => {
@@ -86,20 +92,38 @@ async function stopHost(context: CliContext, control: ControlClient, input: Inpu
       if (!(error instanceof AppError) || error.code !== 'host-not-running') throw error
     })
   await control.closed
-  if (startTime === null) return row
-  const isGone = await waitGone({ pid: row.pid, start: startTime }, { timeoutMs: EXIT_TIMEOUT_MS, signal: context.signal })
-  if (!isGone) throw new AppError('timeout', `the bus host (pid ${String(row.pid)}) closed its sockets and still runs`, { hint: 'mosaic bus logs' })
-  return row
+  if (start !== null) await waitUntilGone({ pid, start }, context.signal)
+  return { pid, business }
+}
+
+/** Stops it, also one of another version, as after an upgrade: that one cannot be asked to drain. */
+async function stopHost(context: CliContext, input: Input): Promise<Stopped> {
+  try {
+    return await stopByRequest(context, await context.control(), input)
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'protocol-mismatch') throw error
+    context.out.note(`note: ${error.message}; it is stopped by a signal${input.number('drain') === undefined ? '' : ', which does not wait for running turns'}`)
+    const dataRoot = await findDataRoot({ dataRoot: context.options.dataRoot, env: context.env, home: context.home })
+    return { pid: await stopBySignal(dataRoot, context.signal), business: null }
+  }
 }
 
 async function stop(context: CliContext, input: Input): Promise<Result> {
-  const row = await stopHost(context, await context.control(), input)
-  return doneResult({ pid: row.pid, business: row.business }, `the bus host of ${row.business} (pid ${String(row.pid)}) has stopped`, String(row.pid))
+  const { pid, business } = await stopHost(context, input)
+  return doneResult({ pid, business }, `the bus host${business === null ? '' : ` of ${business}`} (pid ${String(pid)}) has stopped`, String(pid))
+}
+
+/** With a configuration that it would refuse, the one that runs had better go on. */
+async function assertStartable(context: CliContext): Promise<void> {
+  const [{ loadConfig }, { resolveConfigDir }] = await Promise.all([import('../../config/load.ts'), import('../../config/paths.ts')])
+  const { env, home, options } = context
+  await loadConfig({ configDir: resolveConfigDir(env, home), home, env, ...(options.dataRoot === undefined ? {} : { dataRoot: options.dataRoot }) })
 }
 
 async function restart(context: CliContext, input: Input): Promise<number> {
-  const row = await stopHost(context, await context.control(), input)
-  return startHost(context, { business: input.text('business') ?? row.business, pm: input.flag('pm'), detach: true })
+  await assertStartable(context)
+  const { business } = await stopHost(context, input)
+  return startHost(context, { business: input.text('business') ?? business ?? undefined, pm: input.flag('pm'), detach: true })
 }
 
 async function reload(context: CliContext): Promise<Result> {

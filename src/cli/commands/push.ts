@@ -1,7 +1,9 @@
-import { escapeText } from '../../core/escape.ts'
-import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
-import { ago, block, table } from '../render.ts'
-import { listResult, rowResult } from '../results.ts'
+import { escapeLine, escapeText } from '../../core/escape.ts'
+import type { PushShowRow } from '../../protocol/rows.ts'
+import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
+import { ago, block, fields, table } from '../render.ts'
+import { listResult } from '../results.ts'
+import { actingLine } from '../task-fetch.ts'
 
 const SHORT_OID = 12
 
@@ -25,13 +27,20 @@ async function list(context: CliContext, input: Input): Promise<Result> {
   )
 }
 
+function toShowText(out: Output, { files, acting, ...row }: PushShowRow): string {
+  const paths = files.map((path) => `  ${escapeLine(path)}${acting.includes(path) ? '  (acts by itself once checked out or installed)' : ''}`)
+  return [fields(out, row).trimEnd(), 'files', ...paths, ''].join('\n')
+}
+
 async function show(context: CliContext, input: Input): Promise<Result> {
   const row = await (await context.control()).call('push.show', { push: input.arg(0) })
-  return rowResult(context, row, row.id)
+  return { data: row, human: () => toShowText(context.out, row), ids: [row.id] }
 }
 
 async function diff(context: CliContext, input: Input): Promise<Result> {
   const row = await (await context.control()).call('push.diff', { push: input.arg(0) })
+  const line = actingLine(row.acting)
+  if (line !== undefined) context.out.note(`warning: ${line}`)
   return { data: row, human: () => block(escapeText(row.diff)), ids: [row.push] }
 }
 

@@ -7,6 +7,7 @@ import { doneResult, listResult, rowResult } from '../results.ts'
 
 const STATES = ['open', 'approved', 'rejected', 'stale'] as const
 const SHORT_OID = 12
+const SHORTEST_OID = 7
 
 async function list(context: CliContext, input: Input): Promise<Result> {
   const task = input.text('task')
@@ -26,7 +27,8 @@ async function show(context: CliContext, input: Input): Promise<Result> {
 }
 
 /** The commit that is judged: the request's own unless the command line names one; a unique beginning is enough. */
-const commitOf = (row: ReviewRow, given: string | undefined): string => (given === undefined || row.commit.startsWith(given) ? row.commit : given)
+const commitOf = (row: ReviewRow, given: string | undefined): string =>
+  given === undefined || (given.length >= SHORTEST_OID && row.commit.startsWith(given)) ? row.commit : given
 
 const judge =
   (verdict: 'approve' | 'reject', word: string) =>

@@ -5,6 +5,7 @@ import { readText } from '../input.ts'
 import { oneOf, toUsage } from '../parse.ts'
 import { block, fields, table } from '../render.ts'
 import { doneResult, listResult } from '../results.ts'
+import { fetchTask } from '../task-fetch.ts'
 
 const STATES = ['open', 'closed'] as const
 const stateOf = (text: string | undefined): (typeof STATES)[number] | undefined => STATES.find((state) => state === text)
@@ -79,5 +80,11 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--reason <text>', summary: 'why' },
     ],
     run: close,
+  },
+  {
+    name: 'task fetch <task>',
+    summary: 'bring its approved commit, as branch mosaic/<task>, into the repository here, else into the project root',
+    options: [{ flags: '--unapproved', summary: 'its latest push, whatever was said of it' }],
+    run: fetchTask,
   },
 ]

@@ -17,12 +17,17 @@ export function findRun({ store, deps }: Host, prefix: string): SessionRecord {
   return first
 }
 
+/** A session has turns for an hour, and a provider that takes requests for its family: the later of both. */
+function waitingUntil({ turns, gateway }: Host, { run, family, live }: SessionRecord): string | null {
+  const ends = live ? [turns.waitingUntil(run), gateway.serves(run) ? gateway.retryAtMs(family) : null].filter((end) => end !== null) : []
+  return ends.length === 0 ? null : toTimestamp(Math.max(...ends))
+}
+
 /** A run as the CLI shows it. */
-export function toRunRow({ turns }: Host, record: SessionRecord): RunRow {
+export function toRunRow(host: Host, record: SessionRecord): RunRow {
   const { run, instance, role, business, task, harness, model, family, state, live, launchedBy, pid, runnerPid } = record
   const { startedAt, endedAt, reason, exitCode, signal, runDir, envRoot } = record
-  const untilMs = live ? turns.waitingUntil(run) : null
-  const now = { paused: live && turns.isPaused(instance), waitingUntil: untilMs === null ? null : toTimestamp(untilMs) }
+  const now = { paused: live && host.turns.isPaused(instance), waitingUntil: waitingUntil(host, record) }
   return {
     run,
     instance,

@@ -7,8 +7,10 @@ import { showConfig } from '../../config/explain.ts'
 import { CONTROL_METHODS, type ControlMethod, type ControlParams } from '../../protocol/control.ts'
 import type { AskRow, RunRow } from '../../protocol/rows.ts'
 import type { Principal } from '../../protocol/common.ts'
+import { takeHostSnapshot } from '../backup/snapshot.ts'
 import type { Host } from '../host.ts'
 import { findRun, toRunRow } from './find-run.ts'
+import { findFetchable, listRepositories, readDiff, showPush, syncRepositories } from './git.ts'
 import { explainLog, readLog, readTimeline, readTrail, runFile, verifyTrail } from './record.ts'
 import { founderLaunch, killRun, setPaused, stopRuns, waitForEnd } from './sessions.ts'
 import { readStatus } from './status.ts'
@@ -67,6 +69,16 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
   'task.show': (deps, params) => deps.host.broker.tasks.show(founder(deps), params),
   'task.assign': (deps, params) => deps.host.broker.tasks.assign(founder(deps), params),
   'task.close': (deps, params) => deps.host.broker.tasks.close(founder(deps), params),
+  'task.fetchable': ({ host }, params) => findFetchable(host, params),
+  'push.list': ({ host }, params) => host.broker.pushes.list(params),
+  'push.show': ({ host }, params) => showPush(host, params),
+  'push.diff': ({ host }, params) => readDiff(host, params),
+  'review.request': (deps, params) => deps.host.broker.reviews.request(founder(deps), params),
+  'review.list': (deps, params) => deps.host.broker.reviews.list(founder(deps), params),
+  'review.show': ({ host }, { request }) => host.broker.reviews.show(request),
+  'review.verdict': (deps, params) => deps.host.broker.reviews.verdict(founder(deps), params),
+  'repo.list': ({ host }) => listRepositories(host),
+  'repo.sync': ({ host }, params) => syncRepositories(host, params),
   'event.record': (deps, params) => deps.host.broker.records.record(founder(deps), params),
   status: ({ host, isReady }) => readStatus(host, isReady()),
   ps: listRuns,
@@ -85,6 +97,8 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
   trail: ({ host }, params, signal) => readTrail(host, params, signal),
   'trail.head': ({ host }) => host.store.trail.head(),
   'trail.verify': ({ host }, params, signal) => verifyTrail(host, params, signal),
+  events: ({ host }, params, signal) => readTrail(host, params, signal),
+  usage: ({ host }, { by = 'role', sinceMs }) => host.store.usage.sum(by, sinceMs),
   reload: ({ reload }) => reload(),
   shutdown: ({ shutdown }, params) => {
     shutdown(params)
@@ -93,6 +107,7 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
   'config.show': ({ host }) => showConfig(host.deps.config.current(), businessOf(host)),
   'env.list': ({ host }) => listEnvRoots(host.envRoots, businessOf(host)),
   'env.release': ({ host }, { env }) => releaseEnvRoot({ ...host.envRoots, now: Date.now }, businessOf(host), env),
+  backup: ({ host }, _params, signal) => takeHostSnapshot({ store: host.store, busHost: host.deps.paths.busHost }, signal),
   gc: ({ host }, { apply = false }) => {
     const { keepRunsMs } = host.deps.config.current().system
     return collectGarbage({ ...host.envRoots, now: Date.now, endedAt: endedAt(host) }, { business: businessOf(host), apply, keepRunsMs })

@@ -23,12 +23,14 @@ export function serveControl(deps: ServeDeps, socket: Socket): void {
   const { log, version, answers } = deps
   const greet = (method: string, params: unknown): { session: null; result: unknown } => {
     if (method !== 'hello') throw new AppError('invalid-request', 'the first frame is hello')
-    const { protocol } = parseParams(controlHelloSchema, params)
-    if (protocol !== PROTOCOL_VERSION) {
+    // before anything else: another version may also say more in its hello
+    const protocol = typeof params === 'object' && params !== null && 'protocol' in params ? params.protocol : undefined
+    if (typeof protocol === 'number' && protocol !== PROTOCOL_VERSION) {
       throw new AppError('protocol-mismatch', `this bus host speaks protocol ${String(PROTOCOL_VERSION)}, not ${String(protocol)}`, {
         hint: 'mosaic bus restart',
       })
     }
+    parseParams(controlHelloSchema, params)
     if (!deps.intact()) throw new AppError('data-root-unsafe', 'control.sock is not what this bus host made', { hint: 'mosaic bus restart' })
     if (!isFounderPeer(socket)) throw new AppError('not-permitted', "the control socket is its owner's alone")
     return { session: null, result: { protocol: PROTOCOL_VERSION, version } }
@@ -40,7 +42,10 @@ export function serveControl(deps: ServeDeps, socket: Socket): void {
     hello: async (call) => Promise.resolve(greet(call.method, call.params)),
     call: async (_session, call, signal) => {
       const answer = answers.get(call.method)
-      if (answer === undefined) throw new AppError('invalid-request', `there is no method ${JSON.stringify(call.method)}`)
+      if (answer === undefined)
+        throw new AppError('invalid-request', `there is no method ${JSON.stringify(call.method)} in this bus host, which is mosaic ${version}`, {
+          hint: 'after an upgrade: mosaic bus restart',
+        })
       return await answer(call.params, signal)
     },
   })

@@ -5,10 +5,13 @@ import type { Host } from '../host.ts'
 /** What a host without its terminal is asked for most. */
 export function readStatus(host: Host, ready: boolean): StatusRow {
   const { store, broker, deps, version, startedAt } = host
+  const limited = host.gateway.limited()
   const { max } = deps.config.business().launch
   const live = store.sessions.live()
   const families = [...new Set([...Object.keys(max), ...Object.keys(deps.config.current().system.families)])]
-  const slots = families.map((family) => [family, { max: max[family] ?? 0, live: live.filter((row) => row.family === family).length, retryAt: null }] as const)
+  const slots = families.map(
+    (family) => [family, { max: max[family] ?? 0, live: live.filter((row) => row.family === family).length, retryAt: limited[family] ?? null }] as const,
+  )
   return {
     pid: process.pid,
     version,
@@ -25,9 +28,10 @@ export function readStatus(host: Host, ready: boolean): StatusRow {
   }
 }
 
-/** What a person should know at every start: networks that are open. */
-export function warningsOf({ deps }: Host): readonly string[] {
-  return Object.entries(deps.config.business().roles)
+/** What a person should know: networks that are open, a credential that is refused. */
+export function warningsOf({ deps, gateway }: Host): readonly string[] {
+  const open = Object.entries(deps.config.business().roles)
     .filter(([, role]) => role.network === 'host')
     .map(([name, role]) => `sessions of ${name} share this machine's network: ${role.networkReason ?? 'no reason given'}`)
+  return [...open, ...gateway.warnings()]
 }

@@ -1,0 +1,47 @@
+import { escapeLine } from '../../core/escape.ts'
+import type { RepositoryRow } from '../../protocol/rows.ts'
+import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
+import { toUsage } from '../parse.ts'
+import { table } from '../render.ts'
+import { listResult } from '../results.ts'
+
+const SHORT_OID = 12
+const GATE_CLOSED = 6
+
+const stateOf = ({ main, mainDiverged, problem }: RepositoryRow): string =>
+  problem ?? (mainDiverged ? 'main-diverged' : main === null ? 'not made yet' : 'current')
+
+function toResult(context: CliContext, rows: readonly RepositoryRow[]): Result {
+  for (const { project, root, branch } of rows.filter((row) => row.mainDiverged)) {
+    context.out.note(`${project}: ${branch} of ${root} was rewritten; main stays where it was (main-diverged)`)
+    context.out.note(`hint: mosaic repo sync ${project} --force`)
+  }
+  const cells = rows.map((row) => [row.project, row.main?.slice(0, SHORT_OID), stateOf(row), row.tasks, row.branch, row.root])
+  return listResult(
+    rows,
+    (row) => row.project,
+    () => table(context.out, ['PROJECT', 'MAIN', 'STATE', 'TASKS', 'BRANCH', 'ROOT'], cells),
+  )
+}
+
+async function list(context: CliContext): Promise<Result> {
+  return toResult(context, await (await context.control()).call('repo.list', {}))
+}
+
+async function sync(context: CliContext, input: Input): Promise<Result> {
+  const [project, force] = [input.args[0], input.flag('force')]
+  if (force && project === undefined) throw toUsage('--force goes with one project', 'mosaic repo sync PROJECT --force')
+  const rows = await (await context.control()).call('repo.sync', { ...(project === undefined ? {} : { project }), ...(force ? { force } : {}) })
+  if (force) context.out.note(rows.map((row) => `main of ${escapeLine(row.project)} is what its root says`).join('\n'))
+  return { ...toResult(context, rows), exit: rows.some((row) => row.mainDiverged) ? GATE_CLOSED : 0 }
+}
+
+export const commands: readonly CommandSpec[] = [
+  { name: 'repo list', summary: 'list the working repositories and how they stand to their roots', run: list },
+  {
+    name: 'repo sync [project]',
+    summary: 'bring main up to the project root',
+    options: [{ flags: '--force', summary: 'also where the root was rewritten; work that builds on the earlier main stays as it is' }],
+    run: sync,
+  },
+]

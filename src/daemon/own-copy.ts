@@ -1,0 +1,13 @@
+import { copyFileSync, renameSync } from 'node:fs'
+import { basename, join } from 'node:path'
+
+/**
+ * Copies a program of ours beside the sockets, and returns where: a host that lives through an upgrade goes on with the
+ * helper that it was built with. The caller holds the host lock.
+ */
+export function keepOwnCopy(program: string, busHost: string): string {
+  const copy = join(busHost, basename(program))
+  copyFileSync(program, `${copy}.new`)
+  renameSync(`${copy}.new`, copy)
+  return copy
+}

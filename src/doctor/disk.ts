@@ -1,0 +1,43 @@
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { errnoOf } from '../core/errors.ts'
+import { fail, type Finding, ok, warn } from './check.ts'
+import type { Patient } from './patient.ts'
+
+const GIB = 1024 ** 3
+/** Below either, no session is launched. */
+const RESERVE_BYTES = 2 * GIB
+const RESERVE_SHARE = 0.05
+const TIGHT = 2
+
+const inGiB = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`
+
+/** Pure. */
+export function judgeSpace(path: string, freeBytes: number, totalBytes: number): Finding {
+  const neededBytes = Math.max(RESERVE_BYTES, totalBytes * RESERVE_SHARE)
+  const message = `${inGiB(freeBytes)} of ${inGiB(totalBytes)} are free at ${path}; launches need ${inGiB(neededBytes)}`
+  const remedy = 'mosaic gc shows what can go (--apply removes it), or move the data root: dataRoot in system.yaml'
+  if (freeBytes < neededBytes) return fail({ name: 'space', code: 'disk-full', message, remedy })
+  if (freeBytes < TIGHT * neededBytes) return warn({ name: 'space', code: 'disk-full', message, remedy })
+  return ok('space', message)
+}
+
+/** Pure. */
+export function judgeInodes(path: string, free: number, total: number): Finding {
+  const message = `${String(free)} of ${String(total)} inodes are free at ${path}`
+  // btrfs and others count none
+  if (total === 0 || free >= total * RESERVE_SHARE) return ok('inodes', message)
+  return fail({ name: 'inodes', code: 'disk-full', message, remedy: 'mosaic gc --apply' })
+}
+
+/** The data root's own disk, or of the nearest directory above where it is still to be made. */
+export function checkDisk({ root }: Patient): Finding[] {
+  for (let path = root; ; path = dirname(path)) {
+    try {
+      const { bavail, blocks, bsize, ffree, files } = statfsSync(path)
+      return [judgeSpace(path, bavail * bsize, blocks * bsize), judgeInodes(path, ffree, files)]
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT' || path === dirname(path)) throw error
+    }
+  }
+}

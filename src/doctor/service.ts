@@ -1,0 +1,72 @@
+import { existsSync, lstatSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { messageOf } from '../core/errors.ts'
+import { hasLinger } from '../service/places.ts'
+import { createSystemctl, isBooted } from '../service/systemctl.ts'
+import { fail, type Finding, ok, warn } from './check.ts'
+import { managerOf } from './install.ts'
+import type { Patient } from './patient.ts'
+import { type FoundUnit, findUnits } from './units.ts'
+
+const reinstall = ({ scope }: FoundUnit): string => (scope === 'system' ? 'sudo mosaic service install --system' : 'mosaic service install --user')
+
+/** A Node of a version manager is gone after its next upgrade, and the unit then fails with 203/EXEC. */
+function checkPrograms(unit: FoundUnit): Finding {
+  const missing = unit.programs.filter((path) => !existsSync(path))
+  const remedy = reinstall(unit)
+  if (missing.length > 0)
+    return fail({ name: unit.name, code: 'program-missing', message: `${unit.path} starts ${missing.join(', ')}, which is not there`, remedy })
+  const manager = managerOf(unit.programs[0] ?? '')
+  if (manager !== null)
+    return warn({
+      name: unit.name,
+      code: 'program-missing',
+      message: `it runs the Node of ${manager}, which moves at the next upgrade`,
+      remedy: `after each upgrade of Node: ${remedy}`,
+    })
+  return ok(unit.name, unit.path)
+}
+
+function checkCredentials({ name, environmentFile }: FoundUnit): Finding[] {
+  if (environmentFile === null) return []
+  try {
+    const { mode } = lstatSync(environmentFile)
+    if ((mode & 0o077) === 0) return [ok(name, environmentFile)]
+    return [warn({ name, code: 'no-session-credential', message: `${environmentFile} can be read by others`, remedy: `chmod 600 ${environmentFile}` })]
+  } catch (error) {
+    return [warn({ name, code: 'no-session-credential', message: `${environmentFile} cannot be looked at: ${messageOf(error)}`, remedy: null })]
+  }
+}
+
+function checkState(unit: FoundUnit, { env }: Patient): Finding[] {
+  if (!isBooted()) return []
+  try {
+    const { ActiveState, Result, StatusText } = createSystemctl(unit.scope, env).show(unit.name)
+    if (ActiveState === 'failed') {
+      const user = unit.scope === 'user' ? ' --user' : ''
+      return [
+        fail({ name: unit.name, code: 'host-not-running', message: `it has failed: ${String(Result)}`, remedy: `journalctl${user} -u ${unit.name} -n 50` }),
+      ]
+    }
+    return [ok(unit.name, `${String(ActiveState)}${StatusText === undefined || StatusText === '' ? '' : `: ${StatusText}`}`)]
+  } catch (error) {
+    return [warn({ name: unit.name, code: 'host-not-running', message: messageOf(error), remedy: null })]
+  }
+}
+
+function checkLinger({ scope, name }: FoundUnit): Finding[] {
+  if (scope === 'system' || !isBooted()) return []
+  const user = userInfo().username
+  if (hasLinger(user)) return [ok(name, 'lingers: it runs without a login')]
+  return [warn({ name, code: 'host-not-running', message: `it ends when ${user} logs out`, remedy: `loginctl enable-linger ${user}` })]
+}
+
+/** The units of bus hosts on this machine; that there is none is no fault. */
+export function checkService(patient: Patient): Finding[] {
+  const units = findUnits(patient)
+  if (units.length === 0) {
+    const how = isBooted() ? 'mosaic service install would make one' : 'systemd does not run this machine'
+    return [ok('unit', `no unit is installed; ${how}`)]
+  }
+  return units.flatMap((unit) => [checkPrograms(unit), ...checkCredentials(unit), ...checkState(unit, patient), ...checkLinger(unit)])
+}

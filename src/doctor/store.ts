@@ -1,0 +1,51 @@
+import { existsSync, lstatSync } from 'node:fs'
+import { AppError } from '../core/errors.ts'
+import { judgeFiles, type StoreFiles, storeFiles } from '../store/files.ts'
+import { readMigrations } from '../store/migrations.ts'
+import { fail, type Finding, ok, warn } from './check.ts'
+import { checkDataRoot } from './data-root.ts'
+import type { Patient } from './patient.ts'
+
+const modeOf = (path: string): number | null => {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  return stat === undefined ? null : stat.mode & 0o777
+}
+
+function toFailure(error: unknown): Finding {
+  if (!(error instanceof AppError)) throw error
+  return fail({ name: 'mosaic.db', code: error.code, message: error.message, remedy: `mosaic restore FILE, after: ${error.hint ?? 'moving the files aside'}` })
+}
+
+/** A write-ahead log without a host is what a crash leaves; the next start takes it in, and a copy of mosaic.db alone would lose it. */
+function checkWal({ wal, db }: StoreFiles, { host }: Patient): Finding[] {
+  const sizeBytes = lstatSync(wal, { throwIfNoEntry: false })?.size ?? 0
+  if (host !== null || sizeBytes === 0) return []
+  const message = `${wal} (${String(sizeBytes)} bytes) is left of a bus host that was killed: it belongs to ${db}, and the next start takes it in`
+  return [warn({ name: 'write-ahead log', code: 'store-unreadable', message, remedy: 'mosaic bus start (never delete or copy one without the other)' })]
+}
+
+const checkModes = ({ db, wal, shm }: StoreFiles): Finding[] =>
+  [db, wal, shm]
+    .map((path) => ({ path, mode: modeOf(path) }))
+    .filter(({ mode }) => mode !== null && (mode & 0o077) !== 0)
+    .map(({ path, mode }) =>
+      warn({ name: 'modes', code: 'data-root-unsafe', message: `${path} has mode ${(mode ?? 0).toString(8)}`, remedy: `chmod 600 ${path}` }),
+    )
+
+/** Plain reads of the files' first bytes: SQLite itself is never asked, since opening alone can change them. */
+function checkFiles(patient: Patient): Finding[] {
+  const files = storeFiles(patient.root)
+  try {
+    const found = judgeFiles(files, readMigrations().length)
+    if (found === 'new') return [ok('mosaic.db', 'not made yet: the first mosaic bus start makes it')]
+    return [ok('mosaic.db', files.db), ...checkWal(files, patient), ...checkModes(files)]
+  } catch (error) {
+    return [toFailure(error)]
+  }
+}
+
+export function checkStore(patient: Patient): Finding[] {
+  const root = checkDataRoot(patient)
+  const isOurs = root.every(({ code }) => code !== 'data-root-unsafe') || lstatSync(patient.root, { throwIfNoEntry: false })?.uid === patient.uid
+  return existsSync(patient.root) && isOurs ? [...root, ...checkFiles(patient)] : root
+}

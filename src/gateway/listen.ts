@@ -1,0 +1,48 @@
+import { once } from 'node:events'
+import { chmodSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { assertSocketPath } from '../core/paths.ts'
+
+export interface PeerDeadlines {
+  /** From the first byte of a connection, or of its next request, to the end of the head. */
+  readonly headMs: number
+  /** To the end of its body. */
+  readonly requestMs: number
+  /** Between requests. */
+  readonly keptMs: number
+}
+
+const CONNECTIONS = 16
+const CHECK_MS = 500
+
+/**
+ * An HTTP server on a Unix socket of mode 0600; closing unlinks it and drops every connection. Slow, silent and malformed peers are
+ * Node's to turn away: strict parser, deadlines, a cap on connections. Throws `socket-path-too-long`.
+ */
+export async function listenHttp(onRequest: RequestListener, { headMs, requestMs, keptMs }: PeerDeadlines, path: string): Promise<AsyncDisposable> {
+  assertSocketPath(path)
+  const options = {
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keptMs,
+    connectionsCheckingInterval: CHECK_MS,
+    insecureHTTPParser: false,
+  }
+  const server = createServer(options, onRequest)
+  server.maxConnections = CONNECTIONS
+  const umask = process.umask(0o177)
+  try {
+    server.listen(path) // binds before it returns
+  } finally {
+    process.umask(umask)
+  }
+  await once(server, 'listening')
+  chmodSync(path, 0o600)
+  let closing: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    server.closeAllConnections()
+    await closed
+  }
+  return { [Symbol.asyncDispose]: () => (closing ??= close()) }
+}

@@ -1,0 +1,80 @@
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../../core/errors.ts'
+import { exchange, type GitDoor } from './exchange.ts'
+import { type Git, wordsOf } from './local.ts'
+
+export interface PushDeps {
+  readonly git: Git
+  readonly door: GitDoor
+  /** Gets the bundle: its size is told before its bytes. */
+  readonly temporaryDir: string
+}
+
+export interface Push {
+  readonly project: string
+  readonly task: string
+  /** The commit's object id. */
+  readonly commit: string
+  /** Commits that the host has, as far as is known. */
+  readonly tips: readonly string[]
+  readonly progress?: boolean
+}
+
+export interface Pushed {
+  readonly push: string
+  readonly ref: string
+  readonly commit: string
+}
+
+/** The object id of what a revision names. Throws `bundle-invalid` unless it is a commit: a tag is none. */
+export async function resolveCommit(git: Git, revision: string): Promise<string> {
+  const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', revision])
+  const commit = found.stdout.trim()
+  if (found.status !== 0) throw new AppError('bundle-invalid', `there is no commit ${revision}`)
+  const type = (await git(['cat-file', '-t', commit])).stdout.trim()
+  if (type !== 'commit') throw new AppError('bundle-invalid', `${revision} is no commit`)
+  return commit
+}
+
+/** Which of these commits the repository has. */
+async function presentOf(git: Git, commits: readonly string[]): Promise<string[]> {
+  if (commits.length === 0) return []
+  const { stdout } = await git(['cat-file', '--batch-check=%(objecttype) %(objectname)'], { input: commits.map((oid) => `${oid}\n`).join('') })
+  return stdout.split('\n').flatMap((line) => (line.startsWith('commit ') ? [line.slice('commit '.length)] : []))
+}
+
+/** gitformat-bundle(5); a `git bundle create` needs a ref for its tip, and the name is ignored anyway. */
+const toHeader = (commit: string, bases: readonly string[]): string =>
+  ['# v2 git bundle', ...bases.map((oid) => `-${oid}`), `${commit} refs/heads/pushed`, '', ''].join('\n')
+
+/** Writes the bundle of a commit without what the bases have; its size. */
+async function writeBundle({ git }: PushDeps, path: string, { commit, progress = false }: Push, bases: readonly string[]): Promise<number> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await file.writeFile(toHeader(commit, bases))
+    const input = [commit, ...bases.map((oid) => `^${oid}`), ''].join('\n')
+    const shown = progress ? ['--progress', '--all-progress-implied'] : ['-q']
+    const packed = await git(['pack-objects', '--revs', '--stdout', '--thin', '--delta-base-offset', ...shown], { input, output: file.fd, progress })
+    if (packed.status !== 0) throw new AppError('bundle-invalid', `packing ${commit} failed: ${wordsOf(packed)}`)
+    return (await file.stat()).size
+  } finally {
+    await file.close()
+  }
+}
+
+/** Pushes one commit to a task. Throws what the host refuses. */
+export async function pushCommit(deps: PushDeps, push: Push): Promise<Pushed> {
+  const { project, task, commit, tips } = push
+  const bases = [...new Set(await presentOf(deps.git, tips))]
+  const dir = await mkdtemp(join(deps.temporaryDir, 'mosaic-push-'))
+  try {
+    const path = join(dir, 'bundle')
+    const size = await writeBundle(deps, path, push, bases)
+    const { reply, close } = await exchange(deps.door, { op: 'push', project, task, commit, size }, path)
+    close()
+    return { push: String(reply.push), ref: String(reply.ref), commit }
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}

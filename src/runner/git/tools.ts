@@ -1,0 +1,77 @@
+import { tmpdir } from 'node:os'
+import type { z } from 'zod'
+import { AppError } from '../../core/errors.ts'
+import { fetchToolSchema, pushToolSchema } from '../../protocol/git.ts'
+import type { SessionFile } from '../../protocol/session.ts'
+import type { GitTool } from '../tools.ts'
+import { toToolEnvironment } from './environment.ts'
+import type { GitDoor } from './exchange.ts'
+import { openOffer } from './fetch.ts'
+import { createGit, type Git, wordsOf } from './local.ts'
+import { type Pushed, pushCommit, resolveCommit } from './push.ts'
+
+export interface GitToolDeps {
+  readonly session: SessionFile
+  readonly door: GitDoor
+  /** The project that a task is about. */
+  readonly projectOf: (task: string) => Promise<unknown>
+  readonly signal: AbortSignal
+}
+
+const TIMEOUT_MS = 600_000
+const BRANCH = 'refs/heads/'
+const TRACKING = 'refs/remotes/mosaic/'
+
+type Project = SessionFile['projects'][number]
+
+function parse<T>(schema: z.ZodType<T>, tool: GitTool, args: unknown): T {
+  const parsed = schema.safeParse(args)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new AppError('invalid-request', `${tool}: ${issue === undefined ? 'no such arguments' : `${issue.path.join('.')} ${issue.message}`.trim()}`)
+}
+
+/** The project that is named, else the task's, else the only one. */
+async function findProject({ session, projectOf }: GitToolDeps, named: string | undefined, task: string | null): Promise<Project> {
+  const { projects } = session
+  const id = named ?? (projects.length > 1 && task !== null ? await projectOf(task) : projects[0]?.id)
+  const found = projects.find((project) => project.id === id)
+  if (found !== undefined && (projects.length === 1 || typeof id === 'string')) return found
+  const known = projects.map((project) => project.id).join(', ')
+  throw new AppError('project-not-found', typeof id === 'string' ? `no clone of the project ${JSON.stringify(id)} is here` : `name the project: ${known}`)
+}
+
+const openGit = ({ path }: Project, signal: AbortSignal): Git =>
+  createGit({ cwd: path, env: toToolEnvironment(path), signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) })
+
+async function push(deps: GitToolDeps, args: unknown): Promise<Pushed> {
+  const { session, door, signal } = deps
+  const { project: named, task = session.task, commit: revision = 'HEAD' } = parse(pushToolSchema, 'push', args)
+  if (task === null) throw new AppError('invalid-request', 'name the task: this session was not launched for one')
+  if (task === 'main') throw new AppError('bad-destination', 'a push goes to the id of a task')
+  const project = await findProject(deps, named, task)
+  const git = openGit(project, signal)
+  const commit = await resolveCommit(git, revision)
+  const offer = await openOffer({ git, door }, { project: project.id })
+  offer.close()
+  return pushCommit({ git, door, temporaryDir: tmpdir() }, { project: project.id, task, commit, tips: [...offer.tips.values()] })
+}
+
+async function fetch(deps: GitToolDeps, args: unknown): Promise<{ readonly project: string; readonly tips: Readonly<Record<string, string>> }> {
+  const { project: named, task } = parse(fetchToolSchema, 'fetch', args)
+  const project = await findProject(deps, named, task ?? deps.session.task)
+  const git = openGit(project, deps.signal)
+  const offer = await openOffer({ git, door: deps.door }, { project: project.id, task })
+  try {
+    await offer.takeIn()
+  } finally {
+    offer.close()
+  }
+  const tips = [...offer.tips].map(([name, tip]) => [TRACKING + name.slice(BRANCH.length), tip] as const)
+  const moved = await git(['update-ref', '--stdin'], { input: tips.map(([name, tip]) => `update ${name} ${tip}\n`).join('') })
+  if (moved.status !== 0) throw new AppError('internal', `the refs could not be set: ${wordsOf(moved)}`)
+  return { project: project.id, tips: Object.fromEntries(tips) }
+}
+
+/** The tools `push` and `fetch`: what git does through the remote `mosaic`, without a shell. Throws what the host refuses. */
+export const runGitTool = (deps: GitToolDeps, tool: GitTool, args: unknown): Promise<unknown> => (tool === 'push' ? push(deps, args) : fetch(deps, args))

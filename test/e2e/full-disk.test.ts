@@ -1,0 +1,117 @@
+import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { CLIENT_PROTOCOL, connectCalls } from '../../src/client/connect.ts'
+import { AppError } from '../../src/core/errors.ts'
+import { packageRoot } from '../../src/core/paths.ts'
+import { Founder } from '../helpers/founder.ts'
+import { processesOf, PROGRAM, until, World } from '../helpers/world.ts'
+
+const LARGE = 4 * 1024 ** 3
+const RESIZE = join(packageRoot(), 'fixtures', 'disk', 'resize.py')
+
+/** A data root on a tmpfs of its own, which may shrink and grow under the host; two hosts live on it, one after the other. */
+class SmallDisk implements AsyncDisposable {
+  readonly #world: World
+  readonly #child: ChildProcessByStdio<null, Readable, Readable>
+  #output = ''
+
+  constructor(world: World) {
+    this.#world = world
+    mkdirSync(world.data, { mode: 0o700 })
+    const host = `'${process.execPath}' '${PROGRAM}' bus start --business acme`
+    const args = [
+      '--dev-bind',
+      '/',
+      '/',
+      '--perms',
+      '0700',
+      '--size',
+      String(LARGE),
+      '--tmpfs',
+      world.data,
+      '--die-with-parent',
+      '--',
+      'sh',
+      '-c',
+      `${host}; ${host}`,
+    ]
+    this.#child = spawn('bwrap', args, { env: world.env, stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const stream of [this.#child.stdout, this.#child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => void (this.#output += text))
+  }
+
+  /** The pid of the nth host, once it is ready. */
+  async ready(nth: number): Promise<number> {
+    const pids = (): string[] => [...this.#output.matchAll(/^ready: .*\(pid (\d+)\)$/gm)].map(([, pid]) => pid ?? '')
+    await until(`host ${String(nth)} is ready: ${this.#output}`, () => pids().length >= nth)
+    return Number(pids()[nth - 1])
+  }
+
+  /** The founder, through the mount namespace of that host. */
+  async founder(pid: number): Promise<Founder> {
+    const path = join('/proc', String(pid), 'root', this.#world.data, 'bus-host', 'control.sock')
+    return new Founder(await connectCalls(path, { protocol: CLIENT_PROTOCOL, version: 'test' }))
+  }
+
+  /** `bytes` smaller than what is used leaves no room at all. */
+  resize(pid: number, bytes: number): void {
+    const { status, stderr } = spawnSync('python3', [RESIZE, String(pid), this.#world.data, String(bytes)], { encoding: 'utf8' })
+    if (status !== 0) throw new Error(`resizing failed: ${stderr}`)
+  }
+
+  /** The bytes that are used now. */
+  used(pid: number): number {
+    const { stdout } = spawnSync('stat', ['-f', '-c', '%b %f %S', join('/proc', String(pid), 'root', this.#world.data)], { encoding: 'utf8' })
+    const [blocks = 0, free = 0, size = 0] = stdout.trim().split(' ').map(Number)
+    return (blocks - free) * size
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const pid of processesOf(this.#world.root)) process.kill(pid, 'SIGKILL')
+    if (this.#child.exitCode === null && this.#child.signalCode === null) await once(this.#child, 'exit')
+  }
+}
+
+const codeOf = (error: unknown): string => (error instanceof AppError ? error.code : String(error))
+
+/** Sends until the store has no room left; what was acknowledged. */
+async function fill(founder: Founder): Promise<{ kept: Map<string, string>; code: string }> {
+  const kept = new Map<string, string>()
+  for (let n = 0; n < 1000; n++) {
+    const body = `${String(n)} ${'x'.repeat(60_000)}`
+    try {
+      kept.set(await founder.send('pm', body), body)
+    } catch (error) {
+      return { kept, code: codeOf(error) }
+    }
+  }
+  return { kept, code: 'never' }
+}
+
+test('a full disk: no new launches, a clear code, ends still recorded, and nothing lost, also by a crash in the middle of it', async () => {
+  await using world = new World()
+  await using disk = new SmallDisk(world)
+  const first = await disk.ready(1)
+  const founder = await disk.founder(first)
+  const coder = await founder.session('coder')
+  const reviewer = await founder.session('reviewer')
+  // room for some messages, then none
+  disk.resize(first, disk.used(first) + 3_000_000)
+  const { kept, code } = await fill(founder)
+  expect([code, kept.size > 0]).toEqual(['disk-full', true])
+  expect(await founder.launch('pm').catch(codeOf)).toBe('disk-full')
+  await founder.stop('coder')
+  expect(await founder.ends(coder.run)).toMatchObject([{ reason: 'stopped' }])
+  process.kill(first, 'SIGKILL')
+  founder.client.close()
+  const second = await disk.ready(2)
+  const next = await disk.founder(second)
+  expect(await next.ends(reviewer.run)).toMatchObject([{ reason: 'host-lost' }])
+  disk.resize(second, LARGE)
+  for (const [id, body] of kept) expect((await next.message(id)).body).toBe(body)
+  expect(await next.client.call('trail.verify')).toMatchObject({ ok: true })
+  await next.session('coder')
+})
