@@ -37,7 +37,7 @@ const constants = {
   name: 'constants',
   setup(api) {
     api.onLoad({ filter: /\/src\/runner\/input-schemas\.ts$/ }, async ({ path }) => {
-      const { outputFiles } = await build({ ...common, metafile: false, outdir: undefined, entryPoints: [path] })
+      const { outputFiles } = await build({ ...common, banner: {}, entryPoints: [path] })
       const values = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
       return { contents: Object.entries(values).map(([name, value]) => `export const ${name} = ${JSON.stringify(value)}`).join('\n'), loader: 'js' }
     })

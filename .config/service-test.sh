@@ -204,10 +204,56 @@ leaves() {
   say "cgroups: $(root ls "${dir%/host}" | grep -E '^(host|r[0-9a-z]+)$' | tr '\n' ' ')with $(root cat "${dir%/host}/cgroup.subtree_control"); the coder is in $(unified "$(row_of coder | cut -d' ' -f2)")"
 }
 
+# The whole policy under each setting alone, as a program of the machine's manager: what docs/service.md says of it.
+try_settings() {
+  local setting words
+  say '== each setting alone'
+  while IFS= read -r setting; do
+    words=$(root systemd-run --wait --pipe --quiet -p User=$USER_NAME ${setting:+-p "$setting"} mosaic doctor sandbox --json 2>&1 </dev/null || true)
+    say "${setting:-(none)}: $(jq 'rows.checks[0].state + (rows.checks[0].state === "ok" ? "" : ": " + rows.checks[0].message)' <<<"$words" 2>/dev/null || tail -n 1 <<<"$words")"
+  done <<'SETTINGS'
+
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+PrivateUsers=yes
+PrivateDevices=yes
+PrivateIPC=yes
+PrivateTmp=yes
+PrivateNetwork=yes
+ProtectProc=invisible
+ProcSubset=pid
+ProtectSystem=strict
+ProtectHome=yes
+ProtectHome=read-only
+ProtectHostname=yes
+ProtectClock=yes
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+RestrictSUIDSGID=yes
+RestrictRealtime=yes
+RestrictNamespaces=yes
+RestrictNamespaces=user mnt pid net ipc uts
+RestrictNamespaces=user mnt pid net ipc uts cgroup
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+MemoryDenyWriteExecute=yes
+LockPersonality=yes
+RemoveIPC=yes
+KeyringMode=private
+UMask=0077
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
+SETTINGS
+}
+
 make_machine
 install_build
 boot
 say "$(root sed -n 's/^PRETTY_NAME=//p' /etc/os-release), $(root systemctl --version | head -n 1), node $(root node --version), $(root bwrap --version), $(root git --version)"
 try system
 try user
+try_settings
 say 'service-test: all as it should be'

@@ -10,6 +10,7 @@ import type { OnApproved } from '../bus/reviews.ts'
 import { pinDataRoot, type PinnedDir } from '../envroot/pin.ts'
 import type { ClaimDeps } from '../envroot/ports.ts'
 import { type Gateway, openGateway } from '../gateway/gateway.ts'
+import { HARNESSES } from '../harness/registry.ts'
 import { createRepositoryLocks } from '../git/lock.ts'
 import { type Capabilities, createCapabilities } from '../launch/capabilities.ts'
 import { createLiveRuns, type LiveRuns } from '../launch/live.ts'
@@ -216,7 +217,11 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   const trees = await createTrees({ deps, dataRoot, store: core.store })
   const stopping = new AbortController()
   const shared = { ...deps, ...core, ...trees, dataRoot, failpoint, clock: systemClock }
-  const programs = { runnerProgram: readFileSync(artifact('runner.mjs')), gitRemoteProgram: readFileSync(artifact('git-remote.mjs')) }
+  const programs = {
+    runnerProgram: readFileSync(artifact('runner.mjs')),
+    gitRemoteProgram: readFileSync(artifact('git-remote.mjs')),
+    harnessPrograms: new Map(HARNESSES.flatMap(({ bundled }) => bundled.map((name) => [name, readFileSync(artifact(name))] as const))),
+  }
   const launching = createLaunching(
     { ...shared, ...programs, log: log.child({ component: 'launch' }), stopping: stopping.signal, adopt: core.live.adopt },
     core.launchBroker,

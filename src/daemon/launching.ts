@@ -9,16 +9,18 @@ import type { Broker } from '../bus/broker.ts'
 import { actorOf } from '../bus/context.ts'
 import type { RoleConfig } from '../config/types.ts'
 import { claimEnvRoot } from '../envroot/claim.ts'
+import { writeNew } from '../envroot/files.ts'
 import { tidyState } from '../envroot/state.ts'
 import type { PinnedDir } from '../envroot/pin.ts'
 import type { ClaimDeps, Step } from '../envroot/ports.ts'
 import { availabilityOf, type Availability } from '../harness/availability.ts'
-import type { LocatedHarness } from '../harness/contract.ts'
+import type { ConfigFile, LocatedHarness } from '../harness/contract.ts'
 import { findHarness } from '../harness/registry.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Capabilities } from '../launch/capabilities.ts'
 import { lookUpFacts } from '../launch/facts.ts'
 import type { LaunchBroker, LaunchDeps, StartedRun } from '../launch/ports.ts'
+import type { SessionFile } from '../protocol/session.ts'
 import type { Store } from '../store/open.ts'
 import { prepareWorkspace } from '../workspace/prepare.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
@@ -44,6 +46,8 @@ export interface LaunchingDeps {
   readonly gateway: Gateway
   readonly runnerProgram: Buffer
   readonly gitRemoteProgram: Buffer
+  /** What harnesses want in a bundle, by name. */
+  readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly stopping: AbortSignal
   readonly adopt: (started: StartedRun) => void
 }
@@ -101,6 +105,9 @@ function createModelAccess({ gateway, config }: LaunchingDeps): Pick<LaunchDeps,
 }
 
 const NO_HARNESS: LocatedHarness = { bin: null, inside: null, version: null, programs: [], pathDirs: [] }
+
+const configFilesOf = (session: SessionFile, where: ConfigFile['in']): readonly ConfigFile[] =>
+  (findHarness(session.harness)?.configFiles(session) ?? []).filter((file) => file.in === where)
 
 /** What a launch needs, from the parts that may not know each other. */
 export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker): LaunchDeps {
@@ -160,15 +167,17 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     rolePrompt: readPrompt,
     harnessOf: (name) => {
       const { version } = located.get(name) ?? NO_HARNESS
-      const needsModelSocket = findHarness(name)?.needsModelSocket ?? false
-      return { needsModelSocket, versions: { piVersion: name === 'pi' ? version : null, claudeVersion: name === 'claude-code' ? version : null } }
+      const { needsModelSocket = false, bundled = [] } = findHarness(name) ?? {}
+      const programs = new Map([...deps.harnessPrograms].filter(([file]) => bundled.includes(file)))
+      return { needsModelSocket, programs, versions: { piVersion: name === 'pi' ? version : null, claudeVersion: name === 'claude-code' ? version : null } }
     },
     openRunDirectory: (run, bundle, session) => {
-      const home = findHarness(session.harness)?.configFiles(session) ?? []
+      const home = configFilesOf(session, 'home')
       return makeRunDirectory(dataRoot, { business, run }, { bundle, session, home })
     },
     openSandbox: (request) => {
-      const { session, placeholder } = request
+      const { session, placeholder, claim } = request
+      for (const { path, text } of configFilesOf(session, 'state')) writeNew(claim.state, path, text)
       const program = located.get(session.harness) ?? NO_HARNESS
       return sandboxing.openSandbox(request, program, findHarness(session.harness)?.environment(session, { located: program, placeholder }) ?? {})
     },

@@ -21,7 +21,7 @@ export interface LocatedHarness {
   readonly pathDirs: readonly string[]
 }
 
-/** A file that the host writes at each launch, before the session starts: `path` is relative to the run's home or to `state/`. */
+/** A file that the host writes at each launch, before the session starts: `path` is relative to the run's home, or a name in `state/`. */
 export interface ConfigFile {
   readonly in: 'home' | 'state'
   readonly path: string
