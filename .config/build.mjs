@@ -39,7 +39,12 @@ const constants = {
     api.onLoad({ filter: /\/src\/runner\/input-schemas\.ts$/ }, async ({ path }) => {
       const { outputFiles } = await build({ ...common, banner: {}, entryPoints: [path] })
       const values = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
-      return { contents: Object.entries(values).map(([name, value]) => `export const ${name} = ${JSON.stringify(value)}`).join('\n'), loader: 'js' }
+      return {
+        contents: Object.entries(values)
+          .map(([name, value]) => `export const ${name} = ${JSON.stringify(value)}`)
+          .join('\n'),
+        loader: 'js',
+      }
     })
   },
 }
@@ -119,7 +124,12 @@ async function watchAll(present) {
         })
       },
     }
-    const running = await context({ ...common, ...program.options, entryPoints: { [program.name]: program.entry }, plugins: [...(program.options.plugins ?? []), writer] })
+    const running = await context({
+      ...common,
+      ...program.options,
+      entryPoints: { [program.name]: program.entry },
+      plugins: [...(program.options.plugins ?? []), writer],
+    })
     await running.watch()
   }
 }

@@ -13,7 +13,7 @@ export interface RunEnded {
 }
 
 /** After so many ends of a run that had a message, it is given no more. */
-export const DELIVERIES = 3
+const DELIVERIES = 3
 const NAMED = 20
 const LIST_LIMIT = 1000
 

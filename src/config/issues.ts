@@ -13,7 +13,7 @@ export interface Finding {
   readonly meant?: KeyPath | undefined
 }
 
-export const dotted = (path: KeyPath): string => path.map(String).join('.')
+const dotted = (path: KeyPath): string => path.map(String).join('.')
 
 /** Findings with their places; a missing key stands at the key of the map that lacks it. */
 export function toProblems(source: Source, findings: readonly Finding[]): ConfigProblem[] {

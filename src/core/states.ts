@@ -13,12 +13,3 @@ export const RUN_TRANSITIONS = {
 
 export const MESSAGE_STATES = ['accepted', 'delivered', 'acknowledged', 'answered', 'dead'] as const
 export type MessageState = (typeof MESSAGE_STATES)[number]
-
-/** `delivered → accepted`: received and not acknowledged before its connection closed, so it is given again. */
-export const MESSAGE_TRANSITIONS = {
-  accepted: ['delivered', 'acknowledged', 'answered', 'dead'],
-  delivered: ['accepted', 'acknowledged', 'answered', 'dead'],
-  acknowledged: ['answered'],
-  answered: [],
-  dead: [],
-} as const satisfies Transitions<MessageState>

@@ -4,7 +4,7 @@ import { AppError } from '../core/errors.ts'
 import type { DataRootPaths } from './data-root.ts'
 
 /** What a detached host writes on its message channel once it is ready. */
-export const READY = 'ready'
+const READY = 'ready'
 
 /**
  * Starts this same program without a terminal, with the words of a `bus start` that stays in the foreground, and returns once it is

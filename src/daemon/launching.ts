@@ -109,6 +109,27 @@ const NO_HARNESS: LocatedHarness = { bin: null, inside: null, version: null, pro
 const configFilesOf = (session: SessionFile, where: ConfigFile['in']): readonly ConfigFile[] =>
   (findHarness(session.harness)?.configFiles(session) ?? []).filter((file) => file.in === where)
 
+/** Steps 2 and 3: the env root, and what is in its workspace. */
+function createTreeSteps({ config, envRoots, failpoint, workspaces }: LaunchingDeps): Pick<LaunchDeps, 'claim' | 'prepare'> {
+  const hooks = { before: (step: Step): void => failpoint(`claim.${step}`) }
+  return {
+    claim: async (request) => {
+      const claim = await claimEnvRoot({ ...envRoots, hooks }, request)
+      await tidyState(envRoots, claim, findHarness(config.roleOf(request.instance).harness)?.stateEntries ?? []).catch(async (error: unknown) => {
+        await claim.undo()
+        throw error
+      })
+      return claim
+    },
+    prepare: (workspace, signal) => {
+      const { id: business, projects: configured } = config.business()
+      const projects = Object.entries(configured).map(([id, { root, branch }]) => ({ id, root, branch }))
+      const deadlineMs = config.current().system.limits.prepareTimeoutMs
+      return prepareWorkspace(withFailpoint(workspaces, failpoint), { business, projects, workspace, deadlineMs, signal })
+    },
+  }
+}
+
 /** What a launch needs, from the parts that may not know each other. */
 export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker): LaunchDeps {
   const { log, clock, env, paths, dataRoot, config, store, sandboxing } = deps
@@ -145,25 +166,7 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
         },
         target,
       ),
-    claim: async (request) => {
-      const hooks = { before: (step: Step): void => deps.failpoint(`claim.${step}`) }
-      const claim = await claimEnvRoot({ ...deps.envRoots, hooks }, request)
-      await tidyState(deps.envRoots, claim, findHarness(config.roleOf(request.instance).harness)?.stateEntries ?? []).catch(async (error: unknown) => {
-        await claim.undo()
-        throw error
-      })
-      return claim
-    },
-    prepare: (workspace, signal) => {
-      const projects = Object.entries(config.business().projects).map(([id, { root, branch }]) => ({ id, root, branch }))
-      return prepareWorkspace(withFailpoint(deps.workspaces, deps.failpoint), {
-        business,
-        projects,
-        workspace,
-        deadlineMs: config.current().system.limits.prepareTimeoutMs,
-        signal,
-      })
-    },
+    ...createTreeSteps(deps),
     rolePrompt: readPrompt,
     harnessOf: (name) => {
       const { version } = located.get(name) ?? NO_HARNESS

@@ -13,7 +13,7 @@ import type { Capabilities } from '../launch/capabilities.ts'
 import type { LaunchBroker } from '../launch/ports.ts'
 import { type LeftRun, recoverRuns } from '../launch/recover.ts'
 import { killLeftover } from '../sandbox/leftover.ts'
-import type { SessionRecord } from '../store/sessions.ts'
+import type { SessionRecord } from '../store/session-types.ts'
 import type { Store } from '../store/open.ts'
 
 const LOCK_MS = 10_000

@@ -13,6 +13,8 @@ const PROGRAM_MODE = 0o700
 /** A transcript beyond this is no longer written: a session may not fill the disk through the host. */
 const TRANSCRIPT_BYTES = 256 * 1024 * 1024
 
+const toLastLine = (): string => `${JSON.stringify({ at: new Date().toISOString(), event: 'cut', text: 'no more of it is written down' })}\n`
+
 interface Contents {
   readonly bundle: ReadonlyMap<string, string | Buffer>
   readonly session: SessionFile
@@ -55,8 +57,9 @@ export function makeRunDirectory(dataRoot: PinnedDir, place: { readonly business
         directory.write(directory.bundle, name, data)
       },
       appendTranscript(line) {
+        if (written > TRANSCRIPT_BYTES) return
         written += Buffer.byteLength(line)
-        if (written <= TRANSCRIPT_BYTES) writeSync(transcriptFd, line)
+        writeSync(transcriptFd, written > TRANSCRIPT_BYTES ? toLastLine() : line)
       },
       remove() {
         close()

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { showConfig } from '../config/explain.ts'
 import { AppError, errnoOf } from '../core/errors.ts'
 import type { Examination } from './doctor.ts'
-import { readEnvironmentFile } from './environment-file.ts'
+import { readUnitEnvironment } from './environment-file.ts'
 import { readMachineFacts, readText } from './machine.ts'
 import type { Patient } from './patient.ts'
 import { createScrubber } from './scrub.ts'
@@ -65,7 +65,7 @@ function secretVariables({ config, env, hostEnv }: Patient, unitEnv: NodeJS.Proc
 /** What a bug report needs: checks, machine, configuration, the end of the log. No store, no transcript, no message, no secret. */
 function toBundle({ patient, checks }: Examination): unknown {
   const { version, env, hostEnv, config, root, host } = patient
-  const unitEnv = readEnvironmentFile(patient)
+  const unitEnv = readUnitEnvironment(patient).variables
   const scrub = createScrubber({
     home: patient.home,
     envs: [env, hostEnv],

@@ -1,6 +1,13 @@
+import { existsSync } from 'node:fs'
 import { readText } from './machine.ts'
 import type { Patient } from './patient.ts'
 import { findUnits } from './units.ts'
+
+interface UnitEnvironment {
+  readonly variables: Readonly<Record<string, string>>
+  /** Files that are there and that only root can read. */
+  readonly unreadable: readonly string[]
+}
 
 /** systemd.exec(5): NAME=value a line, quotes around a value are taken off. */
 function parseEnvironmentFile(text: string): Record<string, string> {
@@ -8,8 +15,12 @@ function parseEnvironmentFile(text: string): Record<string, string> {
   return Object.fromEntries(pairs.map(([, name = '', value = '']) => [name, value.trim().replace(/^(["'])(.*)\1$/, '$2')]))
 }
 
-/** What the units of this user would give a bus host; a file that only root reads counts as empty. */
-export function readEnvironmentFile(patient: Pick<Patient, 'home' | 'env'>): Record<string, string> {
+/** What the units of this machine would give a bus host. */
+export function readUnitEnvironment(patient: Pick<Patient, 'home' | 'env'>): UnitEnvironment {
   const files = findUnits(patient).flatMap(({ environmentFile }) => environmentFile ?? [])
-  return Object.assign({}, ...files.map((path) => parseEnvironmentFile(readText(path) ?? ''))) as Record<string, string>
+  const read = files.map((path) => ({ path, text: readText(path) }))
+  return {
+    variables: Object.assign({}, ...read.map(({ text }) => parseEnvironmentFile(text ?? ''))) as Record<string, string>,
+    unreadable: read.flatMap(({ path, text }) => (text === null && existsSync(path) ? [path] : [])),
+  }
 }

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import type { BusinessConfig, Config, CredentialConfig } from '../config/types.ts'
 import { availabilityOf } from '../harness/availability.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
-import { readEnvironmentFile } from './environment-file.ts'
+import { readUnitEnvironment } from './environment-file.ts'
 import type { Patient } from './patient.ts'
 
 interface Use {
@@ -18,14 +18,25 @@ function usesOf({ businesses }: Config): Use[] {
   return [...uses].map(([harness, roles]) => ({ harness, roles }))
 }
 
-/** Where credentials are looked for, in words. */
-const placeOf = ({ host }: Patient): string => (host === null ? 'this shell and the unit' : `the bus host (pid ${String(host.pid)})`)
+/** The variables that a bus host has, or would have. */
+interface HostVariables {
+  readonly variables: NodeJS.ProcessEnv
+  /** Where they were found, in words. */
+  readonly from: string
+  /** What is missing there may be in a file that only root reads: no more than a warning. */
+  readonly missing: typeof fail
+}
 
 /** A host that runs has what it has; one that will be started gets this shell's, or what its unit reads from a file. */
-const environmentOf = (patient: Patient): NodeJS.ProcessEnv => (patient.host === null ? { ...readEnvironmentFile(patient), ...patient.env } : patient.hostEnv)
+function hostVariables({ host, hostEnv, env, home }: Patient): HostVariables {
+  if (host !== null) return { variables: hostEnv, from: `the bus host (pid ${String(host.pid)})`, missing: fail }
+  const { variables, unreadable } = readUnitEnvironment({ env, home })
+  const closed = unreadable.length === 0 ? '' : `; not in ${unreadable.join(', ')}, which only root can read`
+  return { variables: { ...variables, ...env }, from: `this shell and the unit${closed}`, missing: unreadable.length === 0 ? fail : warn }
+}
 
-async function checkUse(patient: Patient, config: Config, { harness, roles }: Use): Promise<Finding> {
-  const available = await availabilityOf(harness, config.system.harnesses[harness] ?? { bin: null }, environmentOf(patient))
+async function checkUse(host: HostVariables, config: Config, { harness, roles }: Use): Promise<Finding> {
+  const available = await availabilityOf(harness, config.system.harnesses[harness] ?? { bin: null }, host.variables)
   const name = harness
   const whose = `(${roles.join(', ')})`
   if (available.ok) {
@@ -33,11 +44,14 @@ async function checkUse(patient: Patient, config: Config, { harness, roles }: Us
     return ok(name, bin === null ? `ships with mosaic ${whose}` : `${bin}, ${version ?? 'which says no version'} ${whose}`)
   }
   const { code, why } = available
+  const message = `${why} ${whose}; looked in ${host.from}`
+  if (code === 'harness-missing') {
+    const remedy = `install it, name it in system.yaml (harnesses: { ${harness}: { bin: PATH } }), or give the role another harness (vars.harness)`
+    return fail({ name, code, message, remedy })
+  }
   const remedy =
-    code === 'harness-missing'
-      ? `install it, name it in system.yaml (harnesses: { ${harness}: { bin: PATH } }), or give the role another harness (vars.harness)`
-      : `set it for the bus host and start that again: in the unit's EnvironmentFile (mosaic service install makes one), or in the shell of mosaic bus start`
-  return fail({ name, code, message: `${why} ${whose}; looked in ${placeOf(patient)}`, remedy })
+    "set it for the bus host and start that again: in the unit's EnvironmentFile (mosaic service install makes one), or in the shell of mosaic bus start"
+  return host.missing({ name, code, message, remedy })
 }
 
 const isReadable = (path: string): boolean => {
@@ -59,28 +73,30 @@ function judgeExpiry(name: string, expires: string | null, nowMs: number): Findi
   return null
 }
 
-function checkCredential(patient: Patient, name: string, { env: variable, file, expires }: CredentialConfig): Finding {
-  const missing = (message: string, remedy: string): Finding => fail({ name, code: 'no-session-credential', message, remedy })
-  if (variable !== null && (environmentOf(patient)[variable] ?? '') === '')
-    return missing(`${variable} is not set; looked in ${placeOf(patient)}`, `set ${variable} where the bus host is started`)
-  if (file !== null && !isReadable(file)) return missing(`${file} is no file that can be read`, `write the credential there: install -m 600 /dev/stdin ${file}`)
+function checkCredential(host: HostVariables, name: string, { env: variable, file, expires }: CredentialConfig): Finding {
+  const code = 'no-session-credential'
+  if (variable !== null && (host.variables[variable] ?? '') === '')
+    return host.missing({ name, code, message: `${variable} is not set; looked in ${host.from}`, remedy: `set ${variable} where the bus host is started` })
+  if (file !== null && !isReadable(file))
+    return fail({ name, code, message: `${file} is no file that can be read`, remedy: `write the credential there: install -m 600 /dev/stdin ${file}` })
   const late = judgeExpiry(name, expires, Date.now())
   if (late !== null) return late
   const open = file !== null && (statSync(file).mode & 0o077) !== 0
   return open
-    ? warn({ name, code: 'no-session-credential', message: `${file} can be read by others`, remedy: `chmod 600 ${file}` })
+    ? warn({ name, code, message: `${file} can be read by others`, remedy: `chmod 600 ${file}` })
     : ok(name, variable === null ? String(file) : `${variable} is set`)
 }
 
-const credentialsOf = (patient: Patient, { id, roles }: BusinessConfig): Finding[] =>
+const credentialsOf = (host: HostVariables, { id, roles }: BusinessConfig): Finding[] =>
   Object.entries(roles).flatMap(([role, { credentials }]) =>
-    Object.entries(credentials).map(([name, reference]) => checkCredential(patient, `${id}/${role}.${name}`, reference)),
+    Object.entries(credentials).map(([name, reference]) => checkCredential(host, `${id}/${role}.${name}`, reference)),
   )
 
 export async function checkHarness(patient: Patient): Promise<Finding[]> {
   const { config } = patient
   if (config === null)
     return [warn({ name: 'roles', code: 'config-invalid', message: 'without a configuration there are no roles to look at', remedy: 'mosaic doctor config' })]
-  const programs = await Promise.all(usesOf(config).map((use) => checkUse(patient, config, use)))
-  return [...programs, ...[...config.businesses.values()].flatMap((business) => credentialsOf(patient, business))]
+  const host = hostVariables(patient)
+  const programs = await Promise.all(usesOf(config).map((use) => checkUse(host, config, use)))
+  return [...programs, ...[...config.businesses.values()].flatMap((business) => credentialsOf(host, business))]
 }

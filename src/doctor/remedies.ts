@@ -30,6 +30,15 @@ const said =
 const isWsl1 = ({ kernel }: MachineFacts): boolean => /microsoft/i.test(kernel) && !/wsl2/i.test(kernel)
 const NO_NAMESPACE = /No permissions to create (a )?new namespace|Creating new namespace failed|setting up uid map|does not support user namespaces/i
 
+/** Hardening that breaks bubblewrap, by what it says then; seen with systemd 257 and bubblewrap 0.12. */
+const UNIT_SETTINGS: readonly { readonly words: RegExp; readonly setting: string }[] = [
+  { words: /Can't open source .*Function not implemented/, setting: 'RestrictSUIDSGID' },
+  { words: /overflowuid: No such file/, setting: 'ProcSubset=pid' },
+  { words: /Can't set hostname .*Operation not permitted/, setting: 'ProtectHostname' },
+  { words: /max_user_namespaces: Read-only file system/, setting: 'ProtectKernelTunables' },
+  { words: /Address family not supported/, setting: 'RestrictAddressFamilies without AF_NETLINK' },
+]
+
 /** What is known to go wrong, the most particular first. */
 const KNOWN: readonly Entry[] = [
   {
@@ -39,6 +48,13 @@ const KNOWN: readonly Entry[] = [
       remedy: 'apt-get install bubblewrap (dnf install bubblewrap, pacman -S bubblewrap), or name it in system.yaml: sandbox: { bwrap: PATH }',
     },
   },
+  ...UNIT_SETTINGS.map(({ words, setting }): Entry => ({
+    when: said(words),
+    diagnosis: {
+      cause: `a systemd unit around this process sets ${setting}, which bubblewrap cannot work under`,
+      remedy: `take ${setting} out of the unit or its drop-in (mosaic service install writes one that works)`,
+    },
+  })),
   {
     when: (words, machine) => NO_NAMESPACE.test(words) && isWsl1(machine),
     diagnosis: { cause: 'WSL 1 has no Linux kernel and no namespaces', remedy: 'in Windows: wsl --set-version DISTRIBUTION 2' },
@@ -99,13 +115,6 @@ const KNOWN: readonly Entry[] = [
     diagnosis: {
       cause: 'the sandbox shows /usr, /bin and /lib, and this system keeps its programs elsewhere (NixOS: /nix/store)',
       remedy: 'run mosaic where programs lie in /usr: in a buildFHSEnv shell, or a container of another distribution',
-    },
-  },
-  {
-    when: said(/Can't open source .*Function not implemented/),
-    diagnosis: {
-      cause: 'a seccomp filter around this process refuses openat2(2), which bubblewrap 0.12 needs (systemd: RestrictSUIDSGID=yes)',
-      remedy: 'take RestrictSUIDSGID out of the unit: mosaic service install',
     },
   },
   {

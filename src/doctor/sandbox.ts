@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -22,9 +22,16 @@ function forbiddenOf({ config, configDir, root, home }: Patient): { readonly tre
   return { trees: [root, configDir, ...projects], home }
 }
 
-/** Where a bus host would put the runner's Node: what holds elsewhere (noexec, quota) may not hold there. */
-const scratchBase = ({ root, host, uid }: Patient): string =>
-  existsSync(join(root, 'bus-host')) && (host !== null || uid !== 0) ? join(root, 'bus-host') : tmpdir()
+/** Where a bus host would put the runner's Node, if that is there: what holds elsewhere (noexec, quota) may not hold in it. */
+function scratchBase({ root }: Patient): string {
+  const busHost = join(root, 'bus-host')
+  try {
+    accessSync(busHost, constants.W_OK)
+    return busHost
+  } catch {
+    return tmpdir()
+  }
+}
 
 function toFailure(error: AppError, machine: MachineFacts): Finding {
   const { cause, remedy } = diagnose(error.message, machine)

@@ -53,7 +53,7 @@ function parseJson(bytes: Buffer): { readonly value: unknown } | undefined {
   }
 }
 
-export function parseOwner(bytes: Buffer): OwnerFound {
+function parseOwner(bytes: Buffer): OwnerFound {
   const json = parseJson(bytes)
   if (json === undefined) return { kind: 'torn', bytes }
   const parsed = ownerSchema.safeParse(json.value)

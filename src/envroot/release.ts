@@ -7,7 +7,7 @@ import { at, type PinnedDir, walkTo } from './pin.ts'
 import { ENVS, type LockDeps } from './ports.ts'
 import { toRefusal } from './refusals.ts'
 
-export const RELEASED = '.released'
+const RELEASED = '.released'
 const ATTEMPTS = 100
 
 export interface Released {

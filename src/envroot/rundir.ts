@@ -5,7 +5,7 @@ import { type PinnedDir, removeEmpty, walkTo } from './pin.ts'
 import { LAUNCHES } from './ports.ts'
 import { emptyOwn } from './remove.ts'
 
-export const RUNNER_LOG = 'runner.log'
+const RUNNER_LOG = 'runner.log'
 
 interface RunDirDeps {
   readonly dataRoot: PinnedDir

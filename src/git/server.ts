@@ -7,7 +7,7 @@ import { AppError } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import type { SessionPrincipal } from '../protocol/common.ts'
 import { FRAME_LIMIT, parseFrame, toFrame } from '../protocol/frame.ts'
-import { type FetchHeader, type GitHeader, gitHeaderSchema, type GitRefusal, type PushHeader } from '../protocol/git.ts'
+import { type FetchHeader, type FetchReply, type GitHeader, gitHeaderSchema, type GitRefusal, type PushHeader, type PushReply } from '../protocol/git.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { bundleFor, type FetchDeps } from './fetch.ts'
 import { openIncoming } from './incoming.ts'
@@ -106,7 +106,7 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
   const wanted = { business: principal.business, project, task, commit, directory: incoming.path, signal: exchange.signal }
   const accepted = await receivePush(deps, wanted, ({ ref }) => ports.finishPush(principal, { project, task, ref, commit }))
   deps.log.info({ run: principal.run, project, task, commit, push: accepted.push }, 'push accepted')
-  exchange.socket.write(toFrame({ ok: true, ...accepted }))
+  exchange.socket.write(toFrame({ ok: true, ...accepted } satisfies PushReply))
 }
 
 async function fetch(deps: GitServerDeps, principal: SessionPrincipal, header: FetchHeader, { socket, signal }: Exchange): Promise<void> {
@@ -115,7 +115,7 @@ async function fetch(deps: GitServerDeps, principal: SessionPrincipal, header: F
   await syncQuietly(deps, principal.business, project)
   await using incoming = await openIncoming(deps.gitRoot)
   const bundle = await bundleFor(deps, { business: principal.business, project, tasks, have, directory: incoming.path, signal })
-  socket.write(toFrame({ ok: true, size: bundle.sizeBytes, tips: bundle.tips }))
+  socket.write(toFrame({ ok: true, size: bundle.sizeBytes, tips: bundle.tips } satisfies FetchReply))
   if (bundle.sizeBytes > 0) await pipeline(createReadStream(bundle.path), socket, { end: false, signal })
 }
 

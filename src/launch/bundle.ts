@@ -14,7 +14,7 @@ export interface SocketRights {
 }
 
 const INSIDE = '/run/mosaic'
-export const socketPath = (name: keyof SocketRights | 'bus'): string => `${INSIDE}/${name}.sock`
+const socketPath = (name: keyof SocketRights | 'bus'): string => `${INSIDE}/${name}.sock`
 
 const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex')
 

@@ -27,7 +27,7 @@ interface RecoverDeps<Run extends LeftRun> extends Pick<LaunchDeps, 'store' | 'b
   readonly say: (line: string) => void
 }
 
-async function undoLaunch(deps: Pick<LaunchDeps, 'store' | 'clock'>, { run, instance, launchedBy, task }: LeftRun): Promise<void> {
+function undoLaunch(deps: Pick<LaunchDeps, 'store' | 'clock'>, { run, instance, launchedBy, task }: LeftRun): void {
   const why = `the bus host died during this launch, before ${toTimestamp(deps.clock.now())}`
   deps.store.writeNow(() => {
     deps.store.sessions.remove(run)
@@ -47,7 +47,7 @@ async function clear<Run extends LeftRun>(deps: RecoverDeps<Run>, run: Run): Pro
   deps.failpoint('recover.traces')
   await deps.removeTraces(run)
   deps.failpoint('recover.undo')
-  await undoLaunch(deps, run)
+  undoLaunch(deps, run)
   return false
 }
 

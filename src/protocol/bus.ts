@@ -38,7 +38,7 @@ export const taskCreateSchema = z.strictObject({
 })
 export type TaskCreate = z.infer<typeof taskCreateSchema>
 
-export const transcriptEntrySchema = z.looseObject({ event: z.string().max(64) })
+const transcriptEntrySchema = z.looseObject({ event: z.string().max(64) })
 
 /** Every method of the bus socket with the schema of its parameters. `hello` is the first frame and stands apart. */
 export const BUS_METHODS = {

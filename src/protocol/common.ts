@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { ID_PATTERN, isId, isRunId, RUN_ID_PATTERN } from '../core/ids.ts'
 import type { ErrorCode } from '../core/codes.ts'
 
 export const PROTOCOL_VERSION = 1
@@ -7,8 +6,6 @@ export const PROTOCOL_VERSION = 1
 /** A capability as it stands in a request: any string; which one is live is the host's to say, in constant time. */
 export const capabilitySchema = z.string().max(4096)
 export const instanceSchema = z.string().max(128)
-export const idSchema = z.string().refine(isId, `an id matches ${ID_PATTERN.source}, at most 32 characters`)
-export const runIdSchema = z.string().refine(isRunId, `a run id matches ${RUN_ID_PATTERN.source}`)
 export const oidSchema = z.string().regex(/^[0-9a-f]{40}$/, 'an object id is 40 lower-case hex digits')
 
 const byteLength = (text: string): number => Buffer.byteLength(text, 'utf8')

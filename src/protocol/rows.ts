@@ -1,5 +1,5 @@
 import type { MessageState, RunState } from '../core/states.ts'
-import type { EndReason, EnvOutcome, Grant, LaunchEvent, MessageClass } from './common.ts'
+import type { EndReason, EnvOutcome, LaunchEvent, MessageClass } from './common.ts'
 
 /** The JSON rows of the CLI and of the control socket. Absent values are null, times RFC 3339 UTC, sizes bytes, durations ms. */
 
@@ -244,11 +244,3 @@ export interface TrailVerifyRow extends TrailHeadRow {
   readonly ok: boolean
   readonly firstBad: number | null
 }
-
-export interface TranscriptEntry {
-  readonly at: string
-  readonly event: string
-  readonly [field: string]: unknown
-}
-
-export type GrantList = readonly Grant[]

@@ -18,4 +18,6 @@ const isOwn = (name: ToolName): name is keyof typeof OWN_SCHEMAS => Object.hasOw
 const schemaOf = (name: ToolName): unknown => toSchema(isOwn(name) ? OWN_SCHEMAS[name] : BUS_METHODS[methodOf(name)])
 
 /** JSON Schema of each tool's arguments. The build puts the value in this module's place, so that no session loads zod. */
-export const INPUT_SCHEMAS = Object.fromEntries((Object.keys(TOOL_GRANTS) as ToolName[]).map((name) => [name, schemaOf(name)])) as Readonly<Record<ToolName, unknown>>
+export const INPUT_SCHEMAS = Object.fromEntries((Object.keys(TOOL_GRANTS) as ToolName[]).map((name) => [name, schemaOf(name)])) as Readonly<
+  Record<ToolName, unknown>
+>

@@ -28,7 +28,7 @@ interface CollectOptions {
 const STDERR_BYTES = 64 * 1024
 
 /** Keeps the end of what is read. */
-export function keepTail(stream: Readable | null, limitBytes: number): () => string {
+function keepTail(stream: Readable | null, limitBytes: number): () => string {
   let tail = Buffer.alloc(0)
   stream?.on('data', (chunk: Buffer) => {
     tail = Buffer.concat([tail, chunk]).subarray(-limitBytes)

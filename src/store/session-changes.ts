@@ -1,6 +1,6 @@
 import { RUN_TRANSITIONS, type RunState } from '../core/states.ts'
 import { change, type SqlValue, type TableContext } from './database.ts'
-import type { SessionsTable } from './sessions.ts'
+import type { SessionsTable } from './session-types.ts'
 
 type LaunchChanges = Pick<SessionsTable, 'insertStarting' | 'remove' | 'setEnv' | 'setPlan' | 'setSpawned' | 'setRunner'>
 type StateChanges = Pick<SessionsTable, 'setRunning' | 'setStopping' | 'setClaimed' | 'setEnded'>

@@ -1,7 +1,7 @@
-import type { ProcessId } from './sessions.ts'
+import type { ProcessId } from './session-types.ts'
 import type { EndReason, EnvOutcome } from '../protocol/common.ts'
 import type { RunState } from '../core/states.ts'
-import type { SessionRecord } from './sessions.ts'
+import type { SessionRecord } from './session-types.ts'
 
 /** A session as it lies in the table. */
 export interface StoredSession {

@@ -96,7 +96,14 @@ async function delivery(single: SqliteFloor): Promise<Row> {
   const echo = await openEcho()
   const floor = async (): Promise<number> => (await echoMs(echo.path)) + single.commitMs()
   try {
-    return await compare({ row: 'send to received by a waiting peer, p50 / echo + one commit', unit: 'ms', gate: 2, goal: 1.3, ours: () => deliveryMs(bus.path), floor })
+    return await compare({
+      row: 'send to received by a waiting peer, p50 / echo + one commit',
+      unit: 'ms',
+      gate: 2,
+      goal: 1.3,
+      ours: () => deliveryMs(bus.path),
+      floor,
+    })
   } finally {
     echo.close()
     await bus.close()

@@ -17,7 +17,8 @@ function fill(store: Store): void {
   const actor = { kind: 'session', name: 'coder', run: 'r0123456789ab' } as const
   for (let done = 0; done < RECORDS; done += BATCH) {
     store.writeNow(() => {
-      for (let n = 0; n < BATCH; n++) store.trail.append({ kind: 'message.sent', subject: `m${String(done + n)}`, actor, body: { to: 'reviewer', class: 'NOTE' } })
+      for (let n = 0; n < BATCH; n++)
+        store.trail.append({ kind: 'message.sent', subject: `m${String(done + n)}`, actor, body: { to: 'reviewer', class: 'NOTE' } })
     })
   }
 }
@@ -27,7 +28,9 @@ const somewhere = (): number => Math.floor(Math.random() * (RECORDS - PAGE))
 /** Records per second of SHA-256 over the same bytes, the rows in memory. */
 function openHashFloor(path: string): () => number {
   const db = new Database(path, { readonly: true })
-  const rows = db.prepare<[], Record<string, unknown>>('SELECT seq, at, kind, subject, actor_kind, actor_name, actor_run, body FROM trail ORDER BY seq LIMIT 100000').all()
+  const rows = db
+    .prepare<[], Record<string, unknown>>('SELECT seq, at, kind, subject, actor_kind, actor_name, actor_run, body FROM trail ORDER BY seq LIMIT 100000')
+    .all()
   db.close()
   const texts = rows.map((row) => JSON.stringify(Object.values(row)))
   return () => {

@@ -15,7 +15,7 @@ afterEach(() => {
   for (const step of undo.splice(0).reverse()) step()
 })
 
-export const GRANTS: Record<string, Grant[]> = {
+const GRANTS: Record<string, Grant[]> = {
   pm: ['role.launch', 'task.create', 'task.assign', 'task.close', 'task.read', 'trail.read'],
   coder: ['git.push.working', 'review.request'],
   reviewer: ['review.verdict'],

@@ -18,7 +18,12 @@ async function listen(address: ListenOptions): Promise<{ server: Server; port: n
   await once(server, 'listening')
   const bound = server.address()
   const port = typeof bound === 'object' && bound !== null ? bound.port : 0
-  return { server, port, [Symbol.asyncDispose]: async () => void (server.close(), await once(server, 'close')) }
+  const close = async (): Promise<void> => {
+    const closed = once(server, 'close')
+    server.close()
+    await closed
+  }
+  return { server, port, [Symbol.asyncDispose]: close }
 }
 
 // syscall numbers differ between architectures
@@ -127,10 +132,10 @@ interface Forked {
 
 /** The slowest answer of the host while something goes on. */
 async function slowestAnswer(founder: Founder, meanwhile: Promise<unknown>): Promise<number> {
-  let over = false
-  void meanwhile.finally(() => (over = true))
+  const over = new AbortController()
+  void meanwhile.finally(() => over.abort())
   let slowest = 0
-  while (!over) {
+  while (!over.signal.aborted) {
     const start = performance.now()
     await founder.status()
     slowest = Math.max(slowest, performance.now() - start)

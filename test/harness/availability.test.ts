@@ -56,13 +56,10 @@ describe('the order of the gate: program, then credential', () => {
     },
   )
 
-  test.each([[KEY], [{ CLAUDE_CODE_OAUTH_TOKEN: 't' }], [{ ANTHROPIC_AUTH_TOKEN: 't', ANTHROPIC_BASE_URL: 'u' }]])(
-    '… and %j is one',
-    async (env) => {
-      const bin = await program('claude', '2.1.0 (Claude Code)')
-      expect(await availabilityOf('claude-code', { bin }, env)).toMatchObject({ ok: true, located: { bin, version: '2.1.0 (Claude Code)' } })
-    },
-  )
+  test.each([[KEY], [{ CLAUDE_CODE_OAUTH_TOKEN: 't' }], [{ ANTHROPIC_AUTH_TOKEN: 't', ANTHROPIC_BASE_URL: 'u' }]])('… and %j is one', async (env) => {
+    const bin = await program('claude', '2.1.0 (Claude Code)')
+    expect(await availabilityOf('claude-code', { bin }, env)).toMatchObject({ ok: true, located: { bin, version: '2.1.0 (Claude Code)' } })
+  })
 })
 
 describe('locate', () => {

@@ -41,11 +41,12 @@ export class Company extends World {
     }
   }
 
-  /** Starts a host, once the earlier one is gone, and these sessions. */
-  async begin(instances: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<void> {
-    await this.#host?.stop()
+  /** Starts a host, once the earlier one is gone, and these sessions; the exit status of the earlier one, null when it was killed. */
+  async begin(instances: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<number | null | undefined> {
+    const earlier = await this.#host?.stop()
     this.#host = await this.start({ env })
     for (const instance of instances) await this.must(['launch', instance])
+    return earlier
   }
 
   get project(): string {

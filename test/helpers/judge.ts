@@ -100,14 +100,19 @@ function judgeRuns(db: Database.Database, { data, business, givenUp }: Place, le
     ...differ('run directory', names(join(data, 'launches', business)), launches),
     ...differ('env root', [...names(join(data, 'envs', business)), ...givenUp], [...envs, ...givenUp]),
     ...ledger.launched.filter((run) => !launches.includes(run)).map((run) => `run ${run} was answered and is not there`),
-    ...[...ledger.ended].filter(([id, reason]) => sessions.find(({ run }) => run === id)?.reason !== reason).map(([id, reason]) => `run ${id} was answered ${reason}`),
+    ...[...ledger.ended]
+      .filter(([id, reason]) => sessions.find(({ run }) => run === id)?.reason !== reason)
+      .map(([id, reason]) => `run ${id} was answered ${reason}`),
   ]
 }
 
 /** The PM is told of each run that a hard death ended, once. */
 function judgeNotes(db: Database.Database): string[] {
   const lost = db.prepare<[], string>("SELECT run FROM sessions WHERE reason = 'host-lost'").pluck().all()
-  const notes = db.prepare<[], string>("SELECT body FROM messages WHERE recipient = 'pm' AND from_kind = 'host' AND subject LIKE 'the bus host died%'").pluck().all()
+  const notes = db
+    .prepare<[], string>("SELECT body FROM messages WHERE recipient = 'pm' AND from_kind = 'host' AND subject LIKE 'the bus host died%'")
+    .pluck()
+    .all()
   const told = (run: string): number => notes.filter((note) => note.includes(run)).length
   return lost.filter((run) => told(run) !== 1).map((run) => `run ${run} was lost, and the PM was told ${String(told(run))} times`)
 }

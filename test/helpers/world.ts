@@ -29,6 +29,12 @@ export interface HostEnd {
   readonly signal: NodeJS.Signals | null
 }
 
+interface RunOptions {
+  readonly input?: string
+  readonly env?: NodeJS.ProcessEnv
+  readonly cwd?: string | undefined
+}
+
 export interface RunningHost {
   readonly pid: number
   readonly output: () => string
@@ -142,13 +148,13 @@ export class World implements AsyncDisposable {
     return ran.stdout.trim()
   }
 
-  #spawn(args: readonly string[], env: NodeJS.ProcessEnv = {}): ChildProcessWithoutNullStreams {
-    return spawn(process.execPath, [this.#program, ...args], { cwd: this.root, env: { ...this.env, ...env } })
+  #spawn(args: readonly string[], env: NodeJS.ProcessEnv = {}, cwd = this.root): ChildProcessWithoutNullStreams {
+    return spawn(process.execPath, [this.#program, ...args], { cwd, env: { ...this.env, ...env } })
   }
 
   /** Runs a command to its end. */
-  async run(args: readonly string[], { input = '', env = {} }: { input?: string; env?: NodeJS.ProcessEnv } = {}): Promise<Ran> {
-    const child = this.#spawn(args, env)
+  async run(args: readonly string[], { input = '', env = {}, cwd }: RunOptions = {}): Promise<Ran> {
+    const child = this.#spawn(args, env, cwd)
     const out = collect(child)
     child.stdin.on('error', () => undefined).end(input)
     const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
@@ -158,7 +164,7 @@ export class World implements AsyncDisposable {
   }
 
   /** The envelope of a command run with --json. */
-  async json(args: readonly string[], options: { input?: string; env?: NodeJS.ProcessEnv } = {}): Promise<Answer> {
+  async json(args: readonly string[], options: RunOptions = {}): Promise<Answer> {
     const { code, stdout, stderr } = await this.run([...args, '--json'], options)
     return { code, stderr, ...(JSON.parse(stdout) as Omit<Answer, 'code' | 'stderr'>) }
   }

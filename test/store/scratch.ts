@@ -4,7 +4,7 @@ import { afterEach } from 'vitest'
 import { type Clock, systemClock } from '../../src/core/clock.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { openStore, type Store } from '../../src/store/open.ts'
-import type { StartingSession } from '../../src/store/sessions.ts'
+import type { StartingSession } from '../../src/store/session-types.ts'
 
 const undo: (() => void)[] = []
 afterEach(() => {

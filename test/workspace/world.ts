@@ -84,7 +84,7 @@ function openUp(dir: string): void {
 }
 
 /** Removes a tree of the tests, read-only directories in it too. */
-export function remove(root: string): void {
+function remove(root: string): void {
   if (spawnSync('rm', ['-rf', root]).status === 0 && !existsSync(root)) return
   openUp(root)
   rmSync(root, { recursive: true, force: true })

@@ -1,16 +1,15 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { execa } from 'execa'
 import { type ControlClient, openControl } from '../../client/control.ts'
 import { AppError, errnoOf, messageOf } from '../../core/errors.ts'
 import { createScope, type Scope } from '../../core/scope.ts'
 import { writeTemplate } from '../../config/init.ts'
 
 const BUSINESS = 'demo'
-const run = promisify(execFile)
 
 /** A throw-away company: a data root, a configuration, a project and a bus host with its PM, all below one folder. */
 export interface Stage extends AsyncDisposable {
@@ -47,7 +46,7 @@ const QUIET_GIT = [
 
 async function git(dir: string, args: readonly string[]): Promise<string> {
   try {
-    return (await run('git', [...QUIET_GIT, ...args], { cwd: dir })).stdout
+    return (await execa('git', [...QUIET_GIT, ...args], { cwd: dir })).stdout
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') throw new AppError('program-missing', 'git is not installed', { hint: 'apt-get install git' })
     throw new AppError('internal', `git ${args.join(' ')} failed: ${messageOf(error)}`, { cause: error })
@@ -112,7 +111,7 @@ async function setUp({ env, version, keep }: StageOptions, scope: Scope): Promis
     project,
     hostPid: host.pid ?? 0,
     control,
-    mosaic: async (...args) => (await run(process.execPath, [process.argv[1] ?? '', ...args], { cwd: project, env: hostEnv })).stdout,
+    mosaic: async (...args) => (await execa(process.execPath, [process.argv[1] ?? '', ...args], { cwd: project, env: hostEnv, extendEnv: false })).stdout,
     git: (...args) => git(project, args),
     async stop() {
       control.close()

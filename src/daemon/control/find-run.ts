@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts'
-import type { SessionRecord } from '../../store/sessions.ts'
+import type { SessionRecord } from '../../store/session-types.ts'
 import type { RunRow } from '../../protocol/rows.ts'
 import type { Host } from '../host.ts'
 import { toTimestamp } from '../../core/clock.ts'

@@ -8,7 +8,7 @@ import { findRun, toRunRow } from './find-run.ts'
 const STOP_MS = 10_000
 
 /** A refused launch as the founder reads it: `INSTANCE launch refused: CODE (why)`. `who` is `PM` for --pm. */
-export function toLaunchError(error: unknown, who: string): unknown {
+function toLaunchError(error: unknown, who: string): unknown {
   if (!(error instanceof AppError)) return error
   return new AppError(error.code, `${who} launch refused: ${error.code} (${error.message})`, {
     ...(error.hint === undefined ? {} : { hint: error.hint }),
