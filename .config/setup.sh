@@ -56,11 +56,17 @@ check_node() {
   if is_root; then SEARCH_PATH=${NODE%/*}:${NPM%/*}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; fi
 }
 
+# More programs that the caller needs, as program:package.
+MORE_PROGRAMS=()
+
 install_system_packages() {
-  local missing=()
+  local missing=() pair
   has bwrap || missing+=(bubblewrap)
   has git || missing+=(git)
   { has flock && has setpriv; } || missing+=(util-linux)
+  for pair in "${MORE_PROGRAMS[@]}"; do
+    has "${pair%%:*}" || missing+=("${pair#*:}")
+  done
   if ((${#missing[@]} > 0)); then apt_install "${missing[@]}"; fi
 }
 

@@ -37,7 +37,7 @@ export interface GitService extends Repositories {
   readonly refs: RefDeps
   /** An approve sets the ref that the founder fetches by. */
   readonly onApproved: (approval: { readonly task: string; readonly project: string; readonly commit: string }) => Promise<void>
-  /** After a hard death: stale locks and quarantines go, refs become what the rows say. */
+  /** After a hard death: stale locks and quarantines go, refs become what the rows say. Once; throws `sandbox-unavailable` where git cannot run. */
   readonly recover: () => Promise<void>
 }
 
@@ -51,21 +51,36 @@ function expectedRefs({ store }: GitServiceDeps, project: string): ReadonlyMap<s
   ])
 }
 
-/** Whose work a run may fetch: who judges sees all, who pushes its own tasks. */
-function fetchable(
+/** Whose work a run may fetch: who judges sees all, who pushes its own tasks. A task without a push yet has nothing beside main. */
+async function fetchable(
   { config, broker, store }: GitServiceDeps,
   principal: SessionPrincipal,
   { project, task }: { project: string; task: string | undefined },
-): readonly string[] {
-  const judges = broker.permits.has(principal, 'review.verdict')
-  if (!judges && !broker.permits.has(principal, 'git.push.working'))
-    throw new AppError('not-permitted', 'fetching needs the grant git.push.working or review.verdict')
+): Promise<readonly string[]> {
+  const { permits, tasks } = broker
+  const about = { action: 'fetch', subject: task ?? null, body: { project } }
+  const judges = permits.has(principal, 'review.verdict')
+  if (!judges) await permits.demand(principal, 'git.push.working', about)
   if (!Object.hasOwn(config.business().projects, project)) throw new AppError('project-not-found', `no project is called ${JSON.stringify(project)}`)
-  const visible = store.tasks.list().filter((row) => row.project === project && (judges || row.assignee === principal.instance))
-  if (task === undefined) return visible.map((row) => row.id)
-  const found = broker.tasks.find(task)
-  if (!visible.some((row) => row.id === found.id)) throw new AppError('not-permitted', `the task ${task} is another instance's`)
-  return [task]
+  const isVisible = (row: { readonly assignee: string | null }): boolean => judges || row.assignee === principal.instance
+  if (task === undefined) {
+    const visible = store.tasks.list().filter((row) => row.project === project && isVisible(row))
+    return visible.map((row) => row.id)
+  }
+  const found = tasks.find(task)
+  if (!isVisible(found)) return permits.deny(principal, 'git.push.working', about, `the task ${task} is another instance's`)
+  if (found.project !== null && found.project !== project) throw new AppError('wrong-project', `the task ${task} belongs to the project ${found.project}`)
+  return found.project === null ? [] : [task]
+}
+
+/** Runs once, before whatever needs it; what failed is tried again by the next. */
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return () =>
+    (done ??= work().catch((error: unknown) => {
+      done = undefined
+      throw error
+    }))
 }
 
 export async function createGitService(deps: GitServiceDeps): Promise<GitService> {
@@ -74,11 +89,18 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const business = config.business().id
   const globalConfig = await ensureGlobalConfig(gitRoot)
   const refs = { runHelper, globalConfig }
+  const recover = once(() => recoverGit({ ...refs, gitRoot, log, expectedRefs: (_business, project) => expectedRefs(deps, project) }, business))
   const { pushBytes, pushUnpackedBytes, pushObjects } = config.current().system.limits
   const ports: Omit<GitServerDeps['ports'], 'authenticate'> = {
-    beginPush: (principal, target) => broker.pushes.check(principal, target),
+    beginPush: async (principal, target) => {
+      await recover()
+      return broker.pushes.check(principal, target)
+    },
     finishPush: async (principal, push) => (await broker.pushes.record(principal, push)).id,
-    fetchable: (principal, wanted) => Promise.resolve().then(() => fetchable(deps, principal, wanted)),
+    async fetchable(principal, wanted) {
+      await recover()
+      return fetchable(deps, principal, wanted)
+    },
     syncMain: async (_business, id) => {
       const project = config.business().projects[id]
       if (project !== undefined) await syncProject(workspaces, business, { id, ...project }, { timeoutMs: SYNC_TIMEOUT_MS })
@@ -101,7 +123,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
         if (earlier !== commit && !(await moveRef(refs, repository, ref, earlier, commit))) log.error({ ref, commit }, 'approved ref not set')
       })
     },
-    recover: () => recoverGit({ ...refs, gitRoot, log, expectedRefs: (_business, project) => expectedRefs(deps, project) }, business),
+    recover,
   }
 }
 

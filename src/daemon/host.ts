@@ -1,3 +1,4 @@
+import { codeOf } from '../core/errors.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFailpoint, type Failpoint } from '../core/failpoint.ts'
@@ -223,13 +224,17 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     harnessPrograms: new Map(HARNESSES.flatMap(({ bundled }) => bundled.map((name) => [name, readFileSync(artifact(name))] as const))),
   }
   const launching = createLaunching(
-    { ...shared, ...programs, log: log.child({ component: 'launch' }), stopping: stopping.signal, adopt: core.live.adopt },
+    { ...shared, ...programs, log: log.child({ component: 'launch' }), stopping: stopping.signal, adopt: core.live.adopt, recoverGit: () => git.recover() },
     core.launchBroker,
   )
   const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config })
   await recover({ ...shared, pm: pmInstance(deps) })
   failpoint('recover.git')
-  await git.recover()
+  await git.recover().catch((error: unknown) => {
+    // without a sandbox no git runs; whatever needs the repositories first, repairs them first
+    if (codeOf(error) !== 'sandbox-unavailable') throw error
+    log.warn({ err: error }, 'repositories not looked at')
+  })
   const { launch, launchesSettled } = createLauncher(launching)
   const hurry = new AbortController()
   return {

@@ -50,6 +50,8 @@ export interface LaunchingDeps {
   readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly stopping: AbortSignal
   readonly adopt: (started: StartedRun) => void
+  /** Repositories are right after a crash before anything touches them; once. */
+  readonly recoverGit: () => Promise<void>
 }
 
 export function createLaunchBroker({
@@ -110,7 +112,7 @@ const configFilesOf = (session: SessionFile, where: ConfigFile['in']): readonly 
   (findHarness(session.harness)?.configFiles(session) ?? []).filter((file) => file.in === where)
 
 /** Steps 2 and 3: the env root, and what is in its workspace. */
-function createTreeSteps({ config, envRoots, failpoint, workspaces }: LaunchingDeps): Pick<LaunchDeps, 'claim' | 'prepare'> {
+function createTreeSteps({ config, envRoots, failpoint, workspaces, recoverGit }: LaunchingDeps): Pick<LaunchDeps, 'claim' | 'prepare'> {
   const hooks = { before: (step: Step): void => failpoint(`claim.${step}`) }
   return {
     claim: async (request) => {
@@ -121,7 +123,8 @@ function createTreeSteps({ config, envRoots, failpoint, workspaces }: LaunchingD
       })
       return claim
     },
-    prepare: (workspace, signal) => {
+    prepare: async (workspace, signal) => {
+      await recoverGit()
       const { id: business, projects: configured } = config.business()
       const projects = Object.entries(configured).map(([id, { root, branch }]) => ({ id, root, branch }))
       const deadlineMs = config.current().system.limits.prepareTimeoutMs

@@ -6,7 +6,7 @@ import { createScope, type Scope } from '../core/scope.ts'
 import type { ErrorCode } from '../core/codes.ts'
 import { createBusCalls } from '../bus/calls.ts'
 import { serveLaunch } from '../launch/server.ts'
-import type { SessionPrincipal } from '../protocol/common.ts'
+import type { Grant, SessionPrincipal } from '../protocol/common.ts'
 import { type CallServer, serveCalls } from '../protocol/serve-calls.ts'
 import type { Connection } from '../bus/links.ts'
 import { type ControlDeps, createAnswers } from './control/methods.ts'
@@ -106,7 +106,9 @@ export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>
           authenticate,
           refusedUnknown,
           launch: async ({ instance: name, role, run, grants }, { instance, task = null, request = null, mode = 'keep', run: from = null }) => {
-            const now = host.deps.config.roster().grants(role)
+            const roster = host.deps.config.roster()
+            // a seat or a grant that a reload took away binds the live session at once
+            const now = roster.instances.get(name)?.role === role ? roster.grants(role) : new Set<Grant>()
             const asker = { kind: 'session', name, role, run, grants: new Set([...grants].filter((grant) => now.has(grant))) } as const
             return { ok: true, ...(await host.launch({ instance, task, request, mode, run: from, discard: false, asker })) }
           },

@@ -5,6 +5,14 @@ import type { SessionFile } from '../protocol/session.ts'
 export interface HarnessSettings {
   readonly bin: string | null
 }
+
+/** What the gate holds the program to, beside finding it. */
+export interface HarnessPins extends HarnessSettings {
+  /** A range of versions, as npm writes them; null: any. */
+  readonly version?: string | null
+  /** What the program needs beside itself, read-only, at its own path. */
+  readonly paths?: readonly string[]
+}
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** A harness as it was found on the host. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /** In `state/`: which conversation of the program a later run goes on with. */
 export const CONVERSATION_FILE = 'conversation.json'
-const ID = /^[\w-]{1,100}$/
+const ID = /^\w[\w-]{0,99}$/
 
 /** The id of the conversation that an earlier run had; null when there is none that can be used. */
 export function readConversation(state: string, harness: string): string | null {

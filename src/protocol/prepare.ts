@@ -62,7 +62,6 @@ export const emptyResultSchema = z.strictObject({})
 export type SyncResult = z.infer<typeof syncResultSchema>
 export type WorkspaceResult = z.infer<typeof workspaceResultSchema>
 export type UnsavedResult = z.infer<typeof unsavedResultSchema>
-type EmptyResult = z.infer<typeof emptyResultSchema>
 
 /** One JSON object on its standard output. Errors cross as code and message; nothing is classified by its text. */
 export const prepareReplySchema = z.union([

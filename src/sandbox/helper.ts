@@ -1,10 +1,12 @@
+import { AppError, messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import { signalProcess } from '../core/kernel.ts'
-import { childrenOf, type ProcessId, startTimeOf, waitGone } from '../core/proc.ts'
+import { childrenOf, isAlive, type ProcessId, startTimeOf, waitGone } from '../core/proc.ts'
 import type { Bwrap } from './bwrap.ts'
-import { collect, type Collected } from './collect.ts'
+import { collect, type Collected, killGroup } from './collect.ts'
+import { applyPrlimit } from './limits.ts'
 import type { SandboxPlan } from './plan.ts'
-import { spawnBwrap } from './spawn.ts'
+import { spawnBwrap, type Spawned } from './spawn.ts'
 
 export interface HelperRequest {
   readonly plan: SandboxPlan
@@ -30,6 +32,22 @@ async function endInit(init: ProcessId | null, log: Log): Promise<void> {
   if (!(await waitGone(init, { timeoutMs: GONE_MS }))) log.warn({ init }, 'a helper hangs in the kernel and was left behind')
 }
 
+/** Limits pid 1, from which everything inside descends, then lets the command start. Bubblewrap makes its mounts meanwhile, so that this costs no time. */
+async function release({ status, block }: Spawned, { limits }: SandboxPlan): Promise<ProcessId | null> {
+  const pid = await status.childPid
+  const start = pid === null ? null : startTimeOf(pid)
+  if (pid === null || start === null) return null
+  const init = { pid, start }
+  try {
+    applyPrlimit(pid, limits)
+  } catch (error) {
+    // of one that is gone there is nothing to limit
+    if (isAlive(init)) throw new AppError('sandbox-unavailable', `a helper's limits cannot be set: ${messageOf(error)}`, { cause: error })
+  }
+  block?.end('x')
+  return init
+}
+
 /**
  * Runs one short program in a sandbox of its own, without network or sockets, to its end: no later than `timeoutMs`, nothing of it left. It dies with the host.
  * Throws `sandbox-unavailable` when it cannot be started, the signal's reason when that aborts.
@@ -37,21 +55,23 @@ async function endInit(init: ProcessId | null, log: Log): Promise<void> {
 export async function runHelper(deps: { readonly bwrap: Bwrap; readonly log: Log }, request: HelperRequest): Promise<HelperResult> {
   const { plan, command, lockFd = null, timeoutMs, signal, stdoutLimit = STDOUT_LIMIT_BYTES } = request
   signal?.throwIfAborted()
-  const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: false, lockFd, stdout: 'pipe', stderr: 'pipe' }, signal)
-  let init: ProcessId | null = null
-  const known = spawned.status.childPid.then((pid) => {
-    const start = pid === null ? null : startTimeOf(pid)
-    if (pid !== null && start !== null) init = { pid, start }
-  })
+  const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, lockFd, stdout: 'pipe', stderr: 'pipe' }, signal)
+  const released = release(spawned, plan)
   const killChildren = (): void => {
     for (const pid of childrenOf(spawned.monitor.pid)) signalProcess({ pid, start: startTimeOf(pid) ?? '' }, 'SIGKILL')
   }
+  // unlimited, it must not start
+  released.catch(() => {
+    killChildren()
+    killGroup(spawned.child)
+  })
   spawned.stdin.end(request.input ?? '')
   try {
-    return await collect(spawned.child, { timeoutMs, stdoutLimitBytes: stdoutLimit, signal, alsoKill: killChildren })
+    const collected = await collect(spawned.child, { timeoutMs, stdoutLimitBytes: stdoutLimit, signal, alsoKill: killChildren })
+    await released
+    return collected
   } finally {
-    await known
     // pid 1 outlasts the monitor, by milliseconds or for as long as something that the command left behind
-    await endInit(init, deps.log)
+    await endInit(await released.catch(() => null), deps.log)
   }
 }

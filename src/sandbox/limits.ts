@@ -42,7 +42,8 @@ function hardOpenFiles(pid: number): number {
   return limit === undefined || limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)
 }
 
-function applyPrlimit(pid: number, { memoryBytes, pids }: Limits): void {
+/** What prlimit alone keeps, of a pid 1 whose command has not started yet; core dumps off and open files bounded always. */
+export function applyPrlimit(pid: number, { memoryBytes, pids }: Limits): void {
   const nofile = Math.min(OPEN_FILES, hardOpenFiles(pid))
   prlimit(pid, { core: 0, nofile, ...(memoryBytes === null ? {} : { data: memoryBytes }), ...(pids === null ? {} : { nproc: pids }) })
 }

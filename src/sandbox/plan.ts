@@ -65,7 +65,11 @@ export interface SandboxPlan {
   readonly hash: string
 }
 
-const NO_LIMITS: Limits = { memoryBytes: null, pids: null, cpus: null, enforce: 'available' }
+/**
+ * A helper runs what an agent may have planted, a filter of git for one. Room for git's threads and Node's, and for the largest objects that git
+ * holds in memory; not for a fork bomb.
+ */
+const HELPER_LIMITS: Limits = { memoryBytes: 4 * 1024 ** 3, pids: 256, cpus: null, enforce: 'available' }
 
 const sorted = (record: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))
@@ -136,5 +140,5 @@ export function helperPlan(input: HelperPlanInput): SandboxPlan {
   ]
   const env = { ...baseEnv(input, []), HOME: '/tmp', USER, LOGNAME: USER, ...input.env }
   const { uid, gid, cwd, forbidden } = input
-  return withHash({ uid, gid, network: 'none', env, cwd, steps, limits: NO_LIMITS, forbidden })
+  return withHash({ uid, gid, network: 'none', env, cwd, steps, limits: HELPER_LIMITS, forbidden })
 }

@@ -143,7 +143,7 @@ function createSession(deps: SessionDeps, { plan, stderrFd }: SessionRequest, sp
 export async function openSession(deps: SessionDeps, request: SessionRequest): Promise<SessionSandbox> {
   const { plan, command, lockFd, stderrFd, signal } = request
   signal?.throwIfAborted()
-  const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, lockFd, stdout: 'ignore', stderr: stderrFd }, signal)
+  const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, outlivesHost: true, lockFd, stdout: 'ignore', stderr: stderrFd }, signal)
   try {
     const init = await findInit(spawned, signal)
     if (init === null) throw spawnFailed(deps.bwrap.path, stderrFd)

@@ -16,6 +16,8 @@ export interface SpawnRequest {
   readonly plan: SandboxPlan
   readonly command: readonly string[]
   readonly blocked: boolean
+  /** A session; else it dies with the host. */
+  readonly outlivesHost?: boolean
   /** The open file description of the env root's lock, for pid 1 to hold. The caller keeps its own. */
   readonly lockFd: number | null
   readonly stdout: 'pipe' | 'ignore'
@@ -76,10 +78,10 @@ async function failure(path: string, child: ChildProcess): Promise<Error> {
  * since --die-with-parent follows the thread. Throws `sandbox-unavailable` when the program cannot be run or a source is forbidden.
  */
 export async function spawnBwrap(bwrap: Bwrap, request: SpawnRequest, signal?: AbortSignal): Promise<Spawned> {
-  const { plan, command, blocked, lockFd } = request
+  const { plan, command, blocked, outlivesHost = false, lockFd } = request
   assertSources(plan.steps, plan.forbidden)
   const { bindFd } = await bwrap.features(signal)
-  const { args, descriptors } = toArguments(plan, { bindFd, blocked, locked: lockFd !== null })
+  const { args, descriptors } = toArguments(plan, { bindFd, blocked, outlivesHost, locked: lockFd !== null })
   const { stdio, opened } = toStdio(descriptors, args, lockFd)
   try {
     const all: StdioOptions = ['pipe', request.stdout, request.stderr, ...stdio]

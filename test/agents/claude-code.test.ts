@@ -1,7 +1,7 @@
 import { claudeCode } from '../../src/harness/claude-code.ts'
 import { openStage } from '../../fixtures/agents/stage.ts'
 import { keepsTheContract } from '../contract/suite.ts'
-import { behavesInTrouble } from './trouble.ts'
+import { behavesInTrouble, knowsTheEndOfALimit } from './trouble.ts'
 
 const script = (...lines: string[]): string => ['SCRIPT:', ...lines].join('\n')
 const bash = (command: string): string => `CALL Bash ${JSON.stringify({ command })}`
@@ -17,3 +17,5 @@ keepsTheContract({
 })
 
 behavesInTrouble({ harness: claudeCode, bash })
+// with an API key it is told nothing, and the driver guesses
+knowsTheEndOfALimit(claudeCode, { variable: 'CLAUDE_CODE_OAUTH_TOKEN', value: 'sk-ant-oat01-stand-in' })

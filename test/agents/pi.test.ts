@@ -1,7 +1,7 @@
 import { pi } from '../../src/harness/pi.ts'
 import { openStage } from '../../fixtures/agents/stage.ts'
 import { keepsTheContract } from '../contract/suite.ts'
-import { behavesInTrouble } from './trouble.ts'
+import { behavesInTrouble, knowsTheEndOfALimit } from './trouble.ts'
 
 const script = (...lines: string[]): string => ['SCRIPT:', ...lines].join('\n')
 const bash = (command: string): string => `CALL bash ${JSON.stringify({ command })}`
@@ -17,3 +17,4 @@ keepsTheContract({
 })
 
 behavesInTrouble({ harness: pi, bash })
+knowsTheEndOfALimit(pi, { variable: 'ANTHROPIC_API_KEY', value: 'sk-ant-api03-stand-in' })

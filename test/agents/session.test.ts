@@ -49,11 +49,13 @@ describe.each([
   test('answers through the gateway, without network, and never sees the credential', async () => {
     await using company = await openCompany(harness)
     const { world, api } = company
-    const look = `env; cat /proc/net/dev; ls ${world.data}/bus-host; true`
+    // the gateway reaches the provider at this very address, as the last lines of the test see
+    const dial = `(echo > /dev/tcp/127.0.0.1/${new URL(api.address).port}) 2> /dev/null && echo provider reached || echo provider out of reach`
+    const look = `env; ${dial}; test -e ${world.data}/bus-host || echo no bus-host`
     const seen = await world.ask('pm', script(`CALL ${bash} ${JSON.stringify({ command: look })}`))
+    expect(seen).toMatch(/provider out of reach[^]*no bus-host/)
     expect(seen).toContain(`MOSAIC_RUN_ID=${(await liveRun(world, 'pm')).run}`)
     expect(seen).not.toContain(REAL_KEY)
-    expect(seen).not.toMatch(/eth0|No such device/)
     expect(seen).toMatch(/ANTHROPIC_API_KEY=sk-ant-api03-/)
     const keys = api.requests.filter(({ method }) => method === 'POST').map(({ headers }) => headers['x-api-key'])
     expect(new Set(keys)).toEqual(new Set([REAL_KEY]))
@@ -93,6 +95,18 @@ describe.each([
     await world.must(['launch', 'pm', '--continue', run])
     const { result } = await world.must<{ result: { body: string } }>(['ask', '--resume', id, '--timeout', '50s'])
     expect(result.body).toBe('survived')
+  })
+
+  test('a limit of the provider: the turn waits, ps says so, and its family is refused', async () => {
+    await using company = await openCompany(harness)
+    const { world } = company
+    await send(world, script('STATUS 429 99 1800', 'SAY later'))
+    await until('the turn waits', async () => (await liveRun(world, 'pm')).waitingUntil !== null)
+    const waitMs = Date.parse((await liveRun(world, 'pm')).waitingUntil ?? '') - Date.now()
+    expect(waitMs).toBeGreaterThan(20_000)
+    expect(waitMs).toBeLessThanOrEqual(1_801_000)
+    await world.must(['stop', 'pm'])
+    expect((await world.json(['launch', 'pm'])).error).toMatchObject({ code: 'rate-limited' })
   })
 
   test('a stop in mid-turn is in order, and leaves nothing', async () => {

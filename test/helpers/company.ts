@@ -16,8 +16,13 @@ interface CompanyOptions {
   readonly instances?: readonly string[]
 }
 
-interface Roles {
-  readonly coder: Record<string, unknown>
+interface Role {
+  env?: Readonly<Record<string, string>>
+  readonly vars: Record<string, unknown>
+}
+
+interface Roles extends Readonly<Record<string, Role>> {
+  readonly coder: Role
 }
 
 /** A world with a project, two coders and a reviewer, whose sessions run what a test tells them. */
@@ -27,7 +32,9 @@ export class Company extends World {
   static async open({ env = {}, limits, coderEnv, instances = ['coder'] }: CompanyOptions = {}): Promise<Company> {
     const company = new Company({ project: true })
     const business = demoBusiness(company.root)
-    Object.assign((business.roles as Roles).coder, coderEnv === undefined ? {} : { env: coderEnv })
+    const roles = business.roles as Roles
+    for (const role of Object.values(roles)) role.vars.limits = { turnsPerHour: 10_000 }
+    if (coderEnv !== undefined) roles.coder.env = coderEnv
     const seats = { coder: { role: 'coder' }, 'coder-2': { role: 'coder' }, reviewer: { role: 'reviewer' }, pm: { role: 'pm' } }
     company.business = { ...business, instances: seats, launch: { by: 'pm', instances: ['coder', 'coder-2', 'reviewer'], max: { opus: 1, sonnet: 3 } } }
     if (limits !== undefined) company.system.limits = limits

@@ -68,6 +68,7 @@ const passed: [what: string, request: Partial<GateRequest>, state: Partial<GateS
   ['an open task of nobody', { task: 't-1' }, { task: open }],
   ['an open task of the instance', { task: 't-1' }, { task: { state: 'open', assignee: 'coder' } }],
   ['facts not looked up yet', { task: 't-1' }, { facts: null }],
+  ['facts not looked up yet: what steps 7 to 9 would say comes later', { asker: coder, instance: 'reviewer', task: 't-1' }, { facts: null, stopping: true }],
 ]
 
 const judge = (request: Partial<GateRequest>, more: Partial<GateState>) =>

@@ -1,4 +1,5 @@
 import { closeSync, existsSync, openSync, readFileSync, watch } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { tryFlock } from '../../src/core/kernel.ts'
 import { silentLog } from '../../src/core/log.ts'
@@ -68,6 +69,36 @@ test('an abort ends it with the reason, and nothing is left', async () => {
   await expect(running).rejects.toThrow('enough')
   expect(leftOver()).toEqual([])
   await expect(sh('true', { signal: controller.signal })).rejects.toThrow('enough')
+})
+
+/** The longest that this process was kept from its work meanwhile. */
+async function longestStall(meanwhile: Promise<unknown>): Promise<number> {
+  let over = false
+  void meanwhile.finally(() => (over = true))
+  let longest = 0
+  while (!over) {
+    const start = performance.now()
+    await readFile('/proc/self/stat')
+    longest = Math.max(longest, performance.now() - start)
+  }
+  return longest
+}
+
+test('a helper has limits on processes, memory and core dumps, and room for what git needs', async () => {
+  const { stdout } = await sh('ulimit -Hp; ulimit -Hd; ulimit -Hc')
+  expect(stdout.toString().trim().split('\n')).toEqual(['256', String(4 * 1024 ** 2), '0'])
+  const { stdout: many } = await sh('n=0; while [ $n -lt 100 ]; do sleep 20 & n=$((n+1)); done; echo $n')
+  expect(many.toString().trim()).toBe('100')
+  const { stderr, exitCode } = await sh('n=0; while [ $n -lt 400 ]; do sleep 20 & n=$((n+1)); done')
+  expect([stderr, exitCode]).toEqual([expect.stringMatching(/fork/i), 2])
+})
+
+test('a fork bomb in a helper is harmless: this process goes on, and nothing is left of it', async () => {
+  const bomb = sh('b() { b | b & }; b; wait; sleep 30', { timeoutMs: 2000 })
+  expect(await longestStall(bomb)).toBeLessThan(1000)
+  expect((await bomb).timedOut).toBe(true)
+  expect(leftOver()).toEqual([])
+  expect((await sh('echo next')).stdout.toString()).toBe('next\n')
 })
 
 test('output past its limit ends it', async () => {

@@ -56,11 +56,12 @@ async function restore(context: CliContext, input: Input): Promise<Result> {
     findDataRoot: async (systemFile) =>
       findDataRoot({ dataRoot: options.dataRoot, env, home, otherwise: systemFile === null ? undefined : await dataRootIn(systemFile) }),
   })
+  const where = options.dataRoot === undefined ? '' : ` --data-root ${dataRoot}`
   const { records, head, schema } = manifest
   const data = { file, dataRoot, configDir: configRestored ? configDir : null, records, head, schema }
   if (!configRestored) context.out.note(`note: the configuration in ${configDir} was left as it is; tar -xf ${file} config has the other`)
   context.out.note('note: credentials and env roots are in no backup')
-  return { data, human: () => `${fields(context.out, data)}next: mosaic bus start, then mosaic trail verify --head ${head}\n`, ids: [head] }
+  return { data, human: () => `${fields(context.out, data)}next: mosaic bus start${where}, then mosaic trail verify --head ${head}${where}\n`, ids: [head] }
 }
 
 export const commands: readonly CommandSpec[] = [
