@@ -56,7 +56,7 @@ function resolveLimits(limits: EffectiveRole['vars']['limits']): RoleLimits {
   return {
     tools: limits.tools,
     memoryBytes: limits.memory === undefined ? null : toBytes(limits.memory),
-    pids: limits.pids ?? null,
+    pids: limits.pids,
     cpus: limits.cpus ?? null,
     turnTimeoutMs: toMs(limits.turnTimeout),
     idleTimeoutMs: toMsOrNone(limits.idleTimeout),

@@ -63,7 +63,8 @@ const projectSchema = z.strictObject({
 const roleLimitsSchema = z.strictObject({
   tools: z.array(wordSchema).default([]),
   memory: sizeSchema.optional(),
-  pids: countSchema.optional(),
+  // threads count, of builds too: room for any of them, none for a fork bomb
+  pids: countSchema.default(1024),
   cpus: z.number().gt(0, 'expected a number above 0').optional(),
   turnTimeout: timeoutSchema.default('30m'),
   idleTimeout: timeoutOrNoneSchema.optional(),

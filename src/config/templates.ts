@@ -121,6 +121,8 @@ function roleText({ name, about, model, grants }: TemplateRole, harness: string)
     '      limits:',
     noted('        tools: [bash]', 'what the agent program may use'),
     noted('        turnTimeout: 30m', 'the longest time for one answer'),
+    noted('        # pids: 1024', 'processes and threads at once; this is the default'),
+    noted('        # memory: 8G', 'of all in a cgroup, else of each process; no limit by default'),
     noted(`    prompt: prompts/${name}.md`, 'what it is told at its start; edit it'),
     noted('    network: none', 'no network but the model'),
   ]

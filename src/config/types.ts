@@ -93,7 +93,7 @@ export interface RoleConfig {
 export interface RoleLimits {
   readonly tools: readonly string[]
   readonly memoryBytes: number | null
-  readonly pids: number | null
+  readonly pids: number
   readonly cpus: number | null
   readonly turnTimeoutMs: number
   readonly idleTimeoutMs: number | null

@@ -12,10 +12,42 @@ export interface Listener extends AsyncDisposable {
   readonly intact: () => boolean
 }
 
+/** Peers that share one allowance: none of them may take the places of others. */
+export interface PeerGroups {
+  /** null: a peer that belongs to none; these share one allowance, too. */
+  readonly of: (socket: Socket) => string | null
+  readonly maxConnections: number
+}
+
 interface ListenDeps {
   readonly onConnection: (socket: Socket) => void
   /** More are closed at once: a peer may not use up the host's descriptors. */
   readonly maxConnections: number
+  readonly groups?: PeerGroups
+}
+
+/** Counts what is open, in all and of each group; false: there is no room. */
+function createPlaces({ maxConnections, groups }: ListenDeps): { readonly open: ReadonlySet<Socket>; readonly take: (socket: Socket) => boolean } {
+  const open = new Set<Socket>()
+  const counts = new Map<string | null, number>()
+  const change = (group: string | null, by: number): void => {
+    const count = (counts.get(group) ?? 0) + by
+    if (count === 0) counts.delete(group)
+    else counts.set(group, count)
+  }
+  const take = (socket: Socket): boolean => {
+    if (open.size >= maxConnections) return false
+    const group = groups?.of(socket) ?? null
+    if (groups !== undefined && (counts.get(group) ?? 0) >= groups.maxConnections) return false
+    open.add(socket)
+    change(group, 1)
+    socket.on('close', () => {
+      open.delete(socket)
+      change(group, -1)
+    })
+    return true
+  }
+  return { open, take }
 }
 
 const answers = (path: string): Promise<boolean> =>
@@ -43,11 +75,9 @@ async function removeStale(path: string): Promise<void> {
 export async function listenUnix(deps: ListenDeps, path: string): Promise<Listener> {
   assertSocketPath(path)
   await removeStale(path)
-  const open = new Set<Socket>()
+  const { open, take } = createPlaces(deps)
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    if (open.size >= deps.maxConnections) return void socket.destroy()
-    open.add(socket)
-    socket.on('close', () => open.delete(socket))
+    if (!take(socket)) return void socket.destroy()
     socket.on('error', () => socket.destroy())
     deps.onConnection(socket)
   })

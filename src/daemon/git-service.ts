@@ -25,6 +25,7 @@ interface GitServiceDeps {
   readonly store: Store
   readonly broker: Broker
   readonly workspaces: SyncDeps
+  readonly diverged: Map<string, boolean>
 }
 
 type Authenticate = (cap: string, socket: Socket) => SessionPrincipal | null
@@ -113,7 +114,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
     serve: (authenticate, socket) => serveGit({ ...server, ports: { ...ports, authenticate } }, socket),
     repositoryOf,
     refs,
-    ...createRepositories({ config, workspaces, refs }),
+    ...createRepositories({ config, workspaces, refs, diverged: deps.diverged }),
     async onApproved({ task, project, commit }) {
       const repository = repositoryOf(project)
       const ref = approvedRef(task)

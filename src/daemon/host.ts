@@ -1,4 +1,4 @@
-import { codeOf } from '../core/errors.ts'
+import { AppError, codeOf } from '../core/errors.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFailpoint, type Failpoint } from '../core/failpoint.ts'
@@ -30,6 +30,7 @@ import { createEnvRootDeps } from './env-roots.ts'
 import { createGitService, type GitService, gitRootOf } from './git-service.ts'
 import { createLaunchBroker, createLaunching } from './launching.ts'
 import { keepOwnCopy } from './own-copy.ts'
+import { placesOf } from './places.ts'
 import { recover } from './recovery.ts'
 import { createSandboxing, type Sandboxing } from './sandboxing.ts'
 import { createTurns, type Turns } from './turns.ts'
@@ -62,6 +63,8 @@ export interface Host {
   readonly envRoots: ClaimDeps
   readonly workspaces: SyncDeps
   readonly git: GitService
+  /** Projects by id: was the root's branch rewritten when it was last looked at? */
+  readonly diverged: ReadonlyMap<string, boolean>
   readonly dataRoot: PinnedDir
   /** Aborted when the stop begins. */
   readonly stopping: AbortController
@@ -69,6 +72,8 @@ export interface Host {
   readonly hurry: AbortController
   /** Runs a launch and remembers it until it is over. */
   readonly launch: (order: LaunchOrder) => Promise<LaunchRow>
+  /** Ends a launch of that instance that is in progress, and waits until it is undone; false: there is none. */
+  readonly cancelLaunch: (instance: string) => Promise<boolean>
   /** Resolves when no launch is in progress. */
   readonly launchesSettled: () => Promise<void>
   readonly close: () => Promise<void>
@@ -112,6 +117,7 @@ function createGateway({ log, env, paths, config }: HostDeps, store: Store): Gat
     clock: systemClock,
     env,
     directory: paths.busHost,
+    bounds: { allConnections: placesOf('gateway').all },
     familyOf: (model) => familyOf(config.current().system, model),
     record: (usage) => void store.write(() => store.usage.append(usage)).catch(reportTo(gatewayLog, 'recording usage failed')),
   })
@@ -160,18 +166,26 @@ function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sa
   }
 }
 
-/** Launches in progress are counted, so that a stop can wait until each is there or undone. */
-function createLauncher(launching: LaunchDeps): Pick<Host, 'launch' | 'launchesSettled'> {
-  const running = new Set<Promise<unknown>>()
+/** Launches in progress are known, so that a stop can wait until each is there or undone, and one can be cancelled. */
+function createLauncher(launching: LaunchDeps): Pick<Host, 'launch' | 'cancelLaunch' | 'launchesSettled'> {
+  const running = new Map<AbortController, { readonly instance: string; readonly settled: Promise<unknown> }>()
   return {
     launch(order) {
-      const launch = launchSession(launching, order)
-      const settled = launch.catch(() => undefined).finally(() => running.delete(settled))
-      running.add(settled)
+      const cancel = new AbortController()
+      const launch = launchSession({ ...launching, stopping: AbortSignal.any([launching.stopping, cancel.signal]) }, order)
+      const settled = launch.catch(() => undefined).finally(() => running.delete(cancel))
+      running.set(cancel, { instance: order.instance, settled })
       return launch
     },
+    async cancelLaunch(instance) {
+      const found = [...running].find(([, launch]) => launch.instance === instance)
+      if (found === undefined) return false
+      found[0].abort(new AppError('interrupted', 'it was stopped while it was being launched'))
+      await found[1].settled
+      return true
+    },
     async launchesSettled() {
-      await Promise.all(running)
+      await Promise.all([...running.values()].map(({ settled }) => settled))
     },
   }
 }
@@ -217,7 +231,8 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   const core = createCore({ deps, scope, failpoint, onApproved: (approval) => git.onApproved(approval) })
   const trees = await createTrees({ deps, dataRoot, store: core.store })
   const stopping = new AbortController()
-  const shared = { ...deps, ...core, ...trees, dataRoot, failpoint, clock: systemClock }
+  const diverged = new Map<string, boolean>()
+  const shared = { ...deps, ...core, ...trees, dataRoot, failpoint, diverged, clock: systemClock }
   const programs = {
     runnerProgram: readFileSync(artifact('runner.mjs')),
     gitRemoteProgram: readFileSync(artifact('git-remote.mjs')),
@@ -235,7 +250,6 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     if (codeOf(error) !== 'sandbox-unavailable') throw error
     log.warn({ err: error }, 'repositories not looked at')
   })
-  const { launch, launchesSettled } = createLauncher(launching)
   const hurry = new AbortController()
   return {
     ...core,
@@ -245,11 +259,11 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     startedAt: Date.now(),
     launching,
     git,
+    diverged,
     dataRoot,
     stopping,
     hurry,
-    launch,
-    launchesSettled,
+    ...createLauncher(launching),
     close: () => scope.close(),
   }
 }

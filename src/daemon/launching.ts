@@ -50,6 +50,8 @@ export interface LaunchingDeps {
   readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly stopping: AbortSignal
   readonly adopt: (started: StartedRun) => void
+  /** Whether a project's root was rewritten, as the last look at it found. */
+  readonly diverged: Map<string, boolean>
   /** Repositories are right after a crash before anything touches them; once. */
   readonly recoverGit: () => Promise<void>
 }
@@ -112,7 +114,7 @@ const configFilesOf = (session: SessionFile, where: ConfigFile['in']): readonly 
   (findHarness(session.harness)?.configFiles(session) ?? []).filter((file) => file.in === where)
 
 /** Steps 2 and 3: the env root, and what is in its workspace. */
-function createTreeSteps({ config, envRoots, failpoint, workspaces, recoverGit }: LaunchingDeps): Pick<LaunchDeps, 'claim' | 'prepare'> {
+function createTreeSteps({ config, envRoots, failpoint, workspaces, recoverGit, diverged }: LaunchingDeps): Pick<LaunchDeps, 'claim' | 'prepare'> {
   const hooks = { before: (step: Step): void => failpoint(`claim.${step}`) }
   return {
     claim: async (request) => {
@@ -128,7 +130,9 @@ function createTreeSteps({ config, envRoots, failpoint, workspaces, recoverGit }
       const { id: business, projects: configured } = config.business()
       const projects = Object.entries(configured).map(([id, { root, branch }]) => ({ id, root, branch }))
       const deadlineMs = config.current().system.limits.prepareTimeoutMs
-      return prepareWorkspace(withFailpoint(workspaces, failpoint), { business, projects, workspace, deadlineMs, signal })
+      const prepared = await prepareWorkspace(withFailpoint(workspaces, failpoint), { business, projects, workspace, deadlineMs, signal })
+      for (const { id, mainDiverged } of prepared) diverged.set(id, mainDiverged)
+      return prepared
     },
   }
 }

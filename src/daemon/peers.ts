@@ -13,10 +13,22 @@ function peerOf(socket: Socket): { readonly pid: number; readonly uid: number } 
   return fd === undefined || fd < 0 ? null : peerCredentials(fd)
 }
 
-interface PeerDeps {
-  readonly find: (cap: string) => SessionPrincipal | null
+interface SandboxedRuns {
+  readonly runs: () => readonly string[]
   /** The pid 1 of a live run's sandbox. */
   readonly initOf: (run: string) => number | null
+}
+
+/** The live run in whose sandbox the peer is; null where it is in none, or gone already. */
+export function runOfPeer({ runs, initOf }: SandboxedRuns, socket: Socket): string | null {
+  const peer = peerOf(socket)
+  if (peer === null) return null
+  const ancestors = new Set([peer.pid, ...ancestorsOf(peer.pid)])
+  return runs().find((run) => ancestors.has(initOf(run) ?? 0)) ?? null
+}
+
+interface PeerDeps extends Pick<SandboxedRuns, 'initOf'> {
+  readonly find: (cap: string) => SessionPrincipal | null
 }
 
 /** The live run whose capability this is, if the peer lives in that run's sandbox: carried elsewhere it is worth nothing. */

@@ -12,6 +12,8 @@ interface RepositoriesDeps {
   readonly config: ConfigState
   readonly workspaces: SyncDeps
   readonly refs: RefDeps
+  /** What the last look at a project's root found. */
+  readonly diverged: Map<string, boolean>
 }
 
 /** The working repositories as the founder looks after them. */
@@ -28,7 +30,7 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   )
 
-export function createRepositories({ config, workspaces, refs }: RepositoriesDeps): Repositories {
+export function createRepositories({ config, workspaces, refs, diverged }: RepositoriesDeps): Repositories {
   const business = config.business().id
 
   const settingsOf = (project: string): { readonly root: string; readonly branch: string } => {
@@ -46,6 +48,7 @@ export function createRepositories({ config, workspaces, refs }: RepositoriesDep
   const sync: Repositories['sync'] = async (project, force) => {
     const { root, branch } = settingsOf(project)
     const { mainDiverged } = await syncProject(workspaces, business, { id: project, root, branch }, { timeoutMs: SYNC_TIMEOUT_MS, force })
+    diverged.set(project, mainDiverged)
     return rowOf(project, { mainDiverged, problem: null })
   }
   return {

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import { lstatSync } from 'node:fs'
-import { openFileLimit } from '../core/proc.ts'
 import { type Listener, listenUnix } from '../core/listen.ts'
 import { createScope, type Scope } from '../core/scope.ts'
 import type { ErrorCode } from '../core/codes.ts'
@@ -12,13 +11,11 @@ import type { Connection } from '../bus/links.ts'
 import { type ControlDeps, createAnswers } from './control/methods.ts'
 import { serveControl } from './control/serve.ts'
 import type { Host } from './host.ts'
-import { authenticatePeer } from './peers.ts'
+import { authenticatePeer, runOfPeer } from './peers.ts'
+import { placesOf, type SocketName } from './places.ts'
 
 const FIRST_FRAME_MS = 10_000
 const STOP_MS = 10_000
-/** Shares of the connections that all sockets together may hold: half of the descriptors that this process may open. */
-const SHARES = { bus: 0.4, control: 0.4, launch: 0.15, git: 0.05 } as const
-const MOST_CONNECTIONS = 8192
 
 /** Refusals without a trustworthy asker are counted, and written into the log at most once a minute. */
 function createRefusalCounter(host: Host): (code: ErrorCode) => void {
@@ -92,9 +89,11 @@ export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>
   const answers = createAnswers({ ...control, host })
   const doors: Scope = createScope()
   const scope = createScope()
-  const total = Math.min(openFileLimit() / 2, MOST_CONNECTIONS)
-  const listen = async (name: keyof typeof SHARES, into: Scope, onConnection: (socket: Socket) => void): Promise<Listener> =>
-    into.use(await listenUnix({ onConnection, maxConnections: Math.floor(total * SHARES[name]) }, paths.sockets[name]))
+  const listen = async (name: SocketName, into: Scope, onConnection: (socket: Socket) => void): Promise<Listener> => {
+    const { all, run } = placesOf(name)
+    const groups = run === null ? {} : { groups: { of: (socket: Socket) => runOfPeer(live, socket), maxConnections: run } }
+    return into.use(await listenUnix({ onConnection, maxConnections: all, ...groups }, paths.sockets[name]))
+  }
   try {
     await listen('bus', scope, (socket) => serveBus(host, authenticate, socket))
     await listen('git', doors, (socket) => void host.git.serve(authenticate, socket))

@@ -8,8 +8,11 @@ const endOf = (row: LogRow): string => {
   return `${row.instance} ended: ${text(row.reason)}${row.exitCode === null && row.signal === null ? '' : ` (${how})`}`
 }
 
+/** A row without its place in the two records. */
+type Entry = Omit<TimelineRow, 'cursor'>
+
 /** A line of the launch log as a line of the timeline; null: it tells nothing of its own. */
-function fromLog(row: LogRow): TimelineRow | null {
+function fromLog(row: LogRow): Entry | null {
   const common = { at: row.at, run: row.run, instance: row.instance, task: orNull(row.task), ref: null }
   switch (row.event) {
     case 'launch':
@@ -67,21 +70,84 @@ const FROM_TRAIL: Readonly<Record<string, FromTrail>> = {
   }),
 }
 
-function fromTrail(row: TrailRow): TimelineRow | null {
+function fromTrail(row: TrailRow): Entry | null {
   const show = Object.hasOwn(FROM_TRAIL, row.kind) ? FROM_TRAIL[row.kind] : undefined
   const shown = show?.(row) ?? null
   return shown === null ? null : { at: row.at, run: row.actor.run, instance: row.actor.kind === 'session' ? row.actor.name : null, ...shown }
 }
 
-/** "What happened last night?": launch log and trail as one list, oldest first. `sinceMs` is an epoch time. */
-export function toTimeline(
-  log: readonly LogRow[],
-  trail: readonly TrailRow[],
-  filter: { readonly sinceMs?: number | undefined; readonly task?: string | undefined },
-): TimelineRow[] {
-  const rows = [...log.map(fromLog), ...trail.map(fromTrail)].filter((row) => row !== null)
-  const since = filter.sinceMs === undefined ? '' : new Date(filter.sinceMs).toISOString()
+interface Numbered {
+  readonly seq: number
+  readonly at: string
+}
+
+/** One of the two records, read forward in slices. */
+interface Stream<Row extends Numbered> {
+  /** The next row, and none once it is read to its end. */
+  readonly peek: () => Row | undefined
+  readonly take: () => void
+  /** The number of the last row that was taken. */
+  readonly at: () => number
+}
+
+const SLICE = 500
+
+function createStream<Row extends Numbered>(list: (after: number, limit: number) => readonly Row[], from: number): Stream<Row> {
+  let rows: readonly Row[] = []
+  let next = 0
+  let after = from
+  let ended = false
+  const peek = (): Row | undefined => {
+    if (next >= rows.length && !ended) {
+      rows = list(after, SLICE)
+      next = 0
+      ended = rows.length < SLICE
+    }
+    return rows[next]
+  }
+  return {
+    peek,
+    take() {
+      after = peek()?.seq ?? after
+      next++
+    },
+    at: () => after,
+  }
+}
+
+export interface TimelineSource {
+  readonly log: (after: number, limit: number) => readonly LogRow[]
+  readonly trail: (after: number, limit: number) => readonly TrailRow[]
+}
+
+export interface TimelineFilter {
+  /** An epoch time. */
+  readonly sinceMs?: number | undefined
+  readonly task?: string | undefined
+  /** The cursor of the last row that was had. */
+  readonly after?: string | undefined
+}
+
+const PAGE_ROWS = 500
+const CURSOR = /^(\d{1,15})\.(\d{1,15})$/
+
+/** "What happened last night?": launch log and trail merged by time, oldest first, a page at a time. An empty page is the last. */
+export async function readTimelinePage(source: TimelineSource, { sinceMs, task, after = '0.0' }: TimelineFilter): Promise<TimelineRow[]> {
+  const [, logAfter = '0', trailAfter = '0'] = CURSOR.exec(after) ?? []
+  const log = createStream(source.log, Number(logAfter))
+  const trail = createStream(source.trail, Number(trailAfter))
+  const since = sinceMs === undefined ? '' : new Date(sinceMs).toISOString()
+  const rows: TimelineRow[] = []
+  for (let steps = 1; rows.length < PAGE_ROWS; steps++) {
+    const [fromLogNext, fromTrailNext] = [log.peek(), trail.peek()]
+    if (fromLogNext === undefined && fromTrailNext === undefined) break
+    const isLog = fromTrailNext === undefined || (fromLogNext !== undefined && fromLogNext.at <= fromTrailNext.at)
+    const made = isLog ? fromLogNext && fromLog(fromLogNext) : fromTrail(fromTrailNext)
+    if (isLog) log.take()
+    else trail.take()
+    if (made && made.at >= since && (task === undefined || made.task === task)) rows.push({ ...made, cursor: `${String(log.at())}.${String(trail.at())}` })
+    // a long record is read in many turns of the loop: others are served meanwhile
+    if (steps % SLICE === 0) await new Promise(setImmediate)
+  }
   return rows
-    .filter((row) => row.at >= since && (filter.task === undefined || row.task === filter.task))
-    .sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
 }

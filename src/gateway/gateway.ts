@@ -19,6 +19,8 @@ export interface GatewayBounds extends PeerDeadlines, ProviderDeadlines {
   readonly bodyBytes: number
   /** Bodies of all runs that wait to be passed on. */
   readonly allBodiesBytes: number
+  /** Connections of all runs. */
+  readonly allConnections: number
 }
 
 const MIB = 1024 ** 2
@@ -31,6 +33,7 @@ const BOUNDS: GatewayBounds = {
   exchangeMs: 3_600_000,
   bodyBytes: 32 * MIB,
   allBodiesBytes: 256 * MIB,
+  allConnections: 4096,
 }
 
 export interface GatewayDeps extends Pick<SessionDeps, 'familyOf' | 'record'> {
@@ -88,6 +91,7 @@ export function openGateway({ log, clock, env, directory, familyOf, record, boun
   const provider = createProvider(toProviderUrl(env), all)
   const deps: SessionDeps = { log, clock, provider, limits, health, familyOf, record, budget: createBudget(all.allBodiesBytes), ...all }
   const runs = new Map<string, OpenRun>()
+  const places = createBudget(all.allConnections)
   removeLeftover(directory)
   log.info({ provider: provider.host, credential: credential?.variable ?? null }, 'model gateway opened')
 
@@ -103,7 +107,7 @@ export function openGateway({ log, clock, env, directory, familyOf, record, boun
       const access = credential === null ? null : { credential, placeholder: createPlaceholder(credential) }
       const path = join(directory, socketName(served.run))
       const handler = createSessionHandler(deps, { served, access })
-      runs.set(served.run, { listener: await listenHttp(handler.onRequest, all, path), handler })
+      runs.set(served.run, { listener: await listenHttp(handler.onRequest, { ...all, places }, path), handler })
       return { path, placeholder: access?.placeholder ?? null }
     },
     close,

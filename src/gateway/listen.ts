@@ -12,14 +12,25 @@ export interface PeerDeadlines {
   readonly keptMs: number
 }
 
+/** Of one run. */
 const CONNECTIONS = 16
+
+/** Places for connections, which all runs share. */
+export interface Places {
+  take(count: number): boolean
+  give(count: number): void
+}
 const CHECK_MS = 500
 
 /**
  * An HTTP server on a Unix socket of mode 0600; closing unlinks it and drops every connection. Slow, silent and malformed peers are
  * Node's to turn away: strict parser, deadlines, a cap on connections. Throws `socket-path-too-long`.
  */
-export async function listenHttp(onRequest: RequestListener, { headMs, requestMs, keptMs }: PeerDeadlines, path: string): Promise<AsyncDisposable> {
+export async function listenHttp(
+  onRequest: RequestListener,
+  { headMs, requestMs, keptMs, places }: PeerDeadlines & { readonly places: Places },
+  path: string,
+): Promise<AsyncDisposable> {
   assertSocketPath(path)
   const options = {
     headersTimeout: headMs,
@@ -30,6 +41,10 @@ export async function listenHttp(onRequest: RequestListener, { headMs, requestMs
   }
   const server = createServer(options, onRequest)
   server.maxConnections = CONNECTIONS
+  server.on('connection', (socket) => {
+    if (!places.take(1)) return void socket.destroy()
+    socket.once('close', () => places.give(1))
+  })
   const umask = process.umask(0o177)
   try {
     server.listen(path) // binds before it returns

@@ -228,13 +228,17 @@ async function build(launch: Launch): Promise<StartedRun & { readonly opened: Op
   }
 }
 
+/** A launch that was cancelled is refused with the reason for it; without one, the host is stopping. */
+const whyStopped = ({ reason }: AbortSignal, cause: unknown): AppError =>
+  reason instanceof AppError ? reason : new AppError('host-stopping', 'the bus host is stopping', { cause })
+
 /** Undoes what was done, last first, and leaves only the refusal. */
 async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown): Promise<AppError> {
   deps.failpoint('launch.undo')
   await undo.close().catch((error: unknown) => {
     deps.log.error({ err: error, run: admission.row.run }, 'undoing a launch failed')
   })
-  const refusal = deps.stopping.aborted ? new AppError('host-stopping', 'the bus host is stopping', { cause }) : cause
+  const refusal = deps.stopping.aborted ? whyStopped(deps.stopping, cause) : cause
   const code = codeOf(refusal)
   if (code === 'internal') deps.log.error({ err: cause, run: admission.row.run }, 'launch failed')
   const hint = refusal instanceof AppError ? refusal.hint : undefined

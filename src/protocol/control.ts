@@ -71,7 +71,7 @@ export const CONTROL_METHODS = {
     waitMs: waitMsSchema,
   }),
   'log.explain': z.strictObject({ seq: z.int().nonnegative() }),
-  timeline: z.strictObject({ sinceMs: z.int().nonnegative().optional(), task: nameSchema.optional() }),
+  timeline: z.strictObject({ sinceMs: z.int().nonnegative().optional(), task: nameSchema.optional(), after: z.string().max(32).optional() }),
   trail: z.strictObject({ subject: nameSchema.optional(), kind: z.string().max(64).optional(), after: afterSchema, limit: limitSchema, waitMs: waitMsSchema }),
   'trail.head': z.strictObject({}),
   'trail.verify': z.strictObject({ head: z.string().max(64).optional() }),

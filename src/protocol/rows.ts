@@ -204,6 +204,8 @@ export interface TimelineRow {
   readonly instance: string | null
   readonly task: string | null
   readonly ref: string | null
+  /** Where this row stands: the next page is after it. */
+  readonly cursor: string
 }
 
 export interface EnvRow {

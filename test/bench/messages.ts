@@ -63,7 +63,7 @@ export async function messages(): Promise<Row[]> {
 
 async function withHost(measure: (pool: Pool) => Promise<Row[]>): Promise<Row[]> {
   await using world = new World()
-  await world.start()
+  await using _host = await world.startDetached()
   const pool = createPool(join(world.data, 'bus-host', 'control.sock'))
   try {
     return await measure(pool)

@@ -9,7 +9,7 @@ const REFUSALS = 200
 /** A launch that the gate refuses, written to launch log and trail, over echo + one commit. */
 export async function refusal(): Promise<Row[]> {
   await using world = new World()
-  await world.start()
+  await using _host = await world.startDetached()
   await (await world.founder()).session('coder')
   const wire = await openWire(join(world.data, 'bus-host', 'control.sock'), CONTROL_HELLO)
   const echo = await openEcho()

@@ -256,16 +256,23 @@ test('trail export writes a new file and never over one', async () => {
   rmSync(root, { recursive: true })
 })
 
-const event = (at: string, text: string): object => ({ at, kind: 'launch', text, run: RUN, instance: 'coder', task: null, ref: null })
+const event = (at: string, text: string, cursor: string): object => ({ at, kind: 'launch', text, run: RUN, instance: 'coder', task: null, ref: null, cursor })
 
-test('timeline -f shows each row once, those of one moment too', async () => {
-  const [first, second, third] = [event(AT, 'one'), event(AT, 'two'), event('2026-01-31T09:00:01.000Z', 'three')]
-  const lists = [[first], [first, second, third]]
-  const news = [[record(2)], [record(3)]]
+test('timeline -f shows each row once, asking for what follows the last', async () => {
+  const pages: Readonly<Record<string, readonly object[]>> = {
+    start: [event(AT, 'one', '1.0')],
+    '1.0': [event(AT, 'two', '2.0')],
+    '2.0': [],
+  }
+  let grown = false
   const methods: Readonly<Record<string, Answer>> = {
-    timeline: () => lists.shift() ?? [third],
+    timeline: ({ after = 'start' }) => (grown && after === '2.0' ? [event('2026-01-31T09:00:01.000Z', 'three', '2.1')] : (pages[String(after)] ?? [])),
     'trail.head': () => ({ records: 1, head: '' }),
-    trail: (_, signal) => news.shift() ?? new Promise((resolve) => signal.addEventListener('abort', () => resolve([]))),
+    trail: (_, signal) => {
+      if (grown) return new Promise((resolve) => signal.addEventListener('abort', () => resolve([])))
+      grown = true
+      return [record(2)]
+    },
   }
   const onOutput = (text: string, interrupt: () => void): void => (text.includes('three') ? interrupt() : undefined)
   const result = await run(methods, ['timeline', '-f'], { onOutput })
@@ -273,9 +280,13 @@ test('timeline -f shows each row once, those of one moment too', async () => {
   expect(result.stdout.match(/one|two|three/g)).toEqual(['one', 'two', 'three'])
 })
 
-test('timeline --since is a moment', async () => {
-  const result = await run({ timeline: () => [event(AT, 'one')] }, ['timeline', '--since', '2026-01-31T00:00:00Z', '--task', 't-1'])
-  expect(result.asked).toEqual([['timeline', { sinceMs: Date.UTC(2026, 0, 31), task: 't-1' }]])
+test('timeline --since is a moment, kept over all pages', async () => {
+  const result = await run({ timeline: ({ after }) => (after === undefined ? [event(AT, 'one', '1.0')] : []) }, ['timeline', '--since', '2026-01-31T00:00:00Z', '--task', 't-1'])
+  const since = { sinceMs: Date.UTC(2026, 0, 31), task: 't-1' }
+  expect(result.asked).toEqual([
+    ['timeline', since],
+    ['timeline', { ...since, after: '1.0' }],
+  ])
 })
 
 const ENV = {

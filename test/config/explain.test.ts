@@ -20,6 +20,7 @@ describe('explainKey', () => {
   it('says default where nothing sets it', async () => {
     const config = await createWorld().load()
     expect(explainKey(config, 'limits.pushBytes')).toEqual({ key: 'limits.pushBytes', value: '256M', file: null, line: null, origin: 'default' })
+    expect(explainKey(config, 'roles.pm.vars.limits.pids')).toMatchObject({ value: 1024, origin: 'default' })
     expect(explainKey(config, 'roles.pm.vars.limits.idleTimeout')).toMatchObject({ value: 'none', origin: 'default' })
     expect(explainKey(config, 'roles.coder.vars.limits.idleTimeout')).toMatchObject({ value: '2h', origin: 'default' })
   })

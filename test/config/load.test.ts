@@ -36,7 +36,7 @@ describe('loading', () => {
       limits: {
         tools: [],
         memoryBytes: null,
-        pids: null,
+        pids: 1024,
         cpus: null,
         turnTimeoutMs: 1_800_000,
         idleTimeoutMs: 7_200_000,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { toConsoleLine, toLogLine, toTrailLine } from '../../src/daemon/console.ts'
-import { toTimeline } from '../../src/daemon/timeline.ts'
+import { readTimelinePage, type TimelineFilter } from '../../src/daemon/timeline.ts'
 import type { LogRow, TrailRow } from '../../src/protocol/rows.ts'
 
 const at = (second: number): string => `2026-11-30T10:00:0${String(second)}.000Z`
@@ -36,9 +36,18 @@ const TRAIL = [
   trail(8, 'role.claimed', {}),
 ]
 
+const page = (filter: TimelineFilter, log = LOG, records = TRAIL) =>
+  readTimelinePage(
+    {
+      log: (after, limit) => log.filter((row) => row.seq > after).slice(0, limit),
+      trail: (after, limit) => records.filter((row) => row.seq > after).slice(0, limit),
+    },
+    filter,
+  )
+
 describe('the timeline', () => {
-  test('joins launch log and trail in order of time, and leaves out what tells nothing of its own', () => {
-    expect(toTimeline(LOG, TRAIL, {}).map((row) => [row.kind, row.task, row.ref])).toEqual([
+  test('joins launch log and trail in order of time, and leaves out what tells nothing of its own', async () => {
+    expect((await page({})).map((row) => [row.kind, row.task, row.ref])).toEqual([
       ['launch', 't-1', null],
       ['refused', null, null],
       ['push', 't-1', 'p1'],
@@ -47,12 +56,26 @@ describe('the timeline', () => {
       ['end', 't-1', null],
     ])
   })
-  test('can be of one task, or since a time', () => {
-    expect(toTimeline(LOG, TRAIL, { task: 't-1' }).every((row) => row.task === 't-1')).toBe(true)
-    expect(toTimeline(LOG, TRAIL, { sinceMs: Date.parse(at(7)) }).map((row) => row.kind)).toEqual(['close', 'end'])
+  test('can be of one task, or since a time', async () => {
+    expect((await page({ task: 't-1' })).every((row) => row.task === 't-1')).toBe(true)
+    expect((await page({ sinceMs: Date.parse(at(7)) })).map((row) => row.kind)).toEqual(['close', 'end'])
   })
-  test('says of an override that it was one', () => {
-    expect(toTimeline([], TRAIL, {}).find((row) => row.kind === 'close')?.text).toContain('over the missing approval')
+  test('says of an override that it was one', async () => {
+    expect((await page({}, [])).find((row) => row.kind === 'close')?.text).toContain('over the missing approval')
+  })
+  test('comes in pages: each after the cursor of the last row, none missed, none twice, an empty one last', async () => {
+    const launches = Array.from({ length: 1700 }, (_, n) => log(n + 1, { event: 'launch', at: new Date(n * 2).toISOString() }))
+    const verdicts = Array.from({ length: 1300 }, (_, n) => ({ ...trail(n + 1, 'review.verdict', { verdict: 'approve' }), at: new Date(n * 3).toISOString() }))
+    const seen: string[] = []
+    let after: string | undefined
+    for (;;) {
+      const rows = await page({ after }, launches, verdicts)
+      if (rows.length === 0) break
+      seen.push(...rows.map((row) => row.at))
+      after = rows.at(-1)?.cursor
+    }
+    expect(seen).toHaveLength(3000)
+    expect(seen).toEqual([...seen].sort())
   })
 })
 

@@ -231,6 +231,17 @@ describe('a peer', () => {
     for (const peer of peers) peer.destroy()
   })
 
+  test('whose host has no place left is dropped, whichever run it is of, until another ends', async () => {
+    await using world = await openWorld({ bounds: { allConnections: 2 } })
+    const other = await world.gateway.open(served({ run: 'r0123456789ab' }))
+    const [first, second] = [await world.raw(), await world.raw()]
+    await expect(send(other.path, { headers: world.auth })).rejects.toThrow(/hang up|ECONNRESET|EPIPE/)
+    expect(second.destroyed).toBe(false)
+    first.end()
+    await allOf(first)
+    await expect.poll(() => send(other.path, { headers: world.auth }).then(({ statusCode }) => statusCode, () => null)).toBe(401)
+  })
+
   test('that stops reading holds the provider up, not the memory of the host', async () => {
     await using world = await openWorld({ bounds: { idleMs: 300 } })
     const arrived = world.provider.next(begin)

@@ -194,6 +194,13 @@ export class World implements AsyncDisposable {
     return host
   }
 
+  /** Starts a host as an operator does, its words in a file; disposing of it stops it in order. */
+  async startDetached(): Promise<AsyncDisposable> {
+    const { code, stderr } = await this.run(['bus', 'start', '--business', 'acme', '--detach'])
+    if (code !== 0) throw new Error(`the host did not start: ${stderr}`)
+    return { [Symbol.asyncDispose]: () => this.must(['bus', 'stop']) }
+  }
+
   /** Starts a host that does not get as far as being ready; how it ended. */
   startInVain(env: NodeJS.ProcessEnv): Promise<HostEnd> {
     return this.#startHost(false, env).host.ended

@@ -2,7 +2,7 @@ import type { ControlClient } from '../../client/control.ts'
 import { escapeLine } from '../../core/escape.ts'
 import type { TimelineRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
-import { FOLLOW_WAIT_MS } from '../follow.ts'
+import { allPages, FOLLOW_WAIT_MS } from '../follow.ts'
 import { moment } from '../parse.ts'
 import { shortTime, table, toCell } from '../render.ts'
 import { listResult } from '../results.ts'
@@ -22,19 +22,22 @@ async function waitForNews(control: ControlClient, after: number): Promise<numbe
   }
 }
 
+const pageOf = (control: ControlClient, params: Params) => (after: string | undefined) => control.call('timeline', after === undefined ? params : { ...params, after })
+
+const show = (context: CliContext, rows: readonly TimelineRow[]): void => {
+  for (const row of rows) context.out.emit({ data: row, human: () => toLine(row), ids: row.ref === null ? [] : [row.ref] })
+}
+
 async function followTimeline(context: CliContext, params: Params): Promise<never> {
   const control = await context.control()
+  const page = pageOf(control, params)
   let seq = (await control.call('trail.head', {})).records
-  let rows = await control.call('timeline', params)
-  let shown = new Set<string>()
+  let after: string | undefined
   for (;;) {
-    for (const row of rows)
-      if (!shown.has(JSON.stringify(row))) context.out.emit({ data: row, human: () => toLine(row), ids: row.ref === null ? [] : [row.ref] })
-    const lastAt = rows.at(-1)?.at
-    // rows of the last millisecond come again: that is how none of them is missed
-    shown = new Set(rows.filter((row) => row.at === lastAt).map((row) => JSON.stringify(row)))
-    seq = await waitForNews(control, seq)
-    rows = await control.call('timeline', lastAt === undefined ? params : { ...params, sinceMs: Date.parse(lastAt) })
+    const rows = await page(after)
+    show(context, rows)
+    after = rows.at(-1)?.cursor ?? after
+    if (rows.length === 0) seq = await waitForNews(control, seq)
   }
 }
 
@@ -42,7 +45,7 @@ async function timeline(context: CliContext, input: Input): Promise<Result> {
   const [sinceMs, task] = [input.number('since'), input.text('task')]
   const params = { ...(sinceMs === undefined ? {} : { sinceMs }), ...(task === undefined ? {} : { task }) }
   if (input.flag('follow')) return followTimeline(context, params)
-  const rows = await (await context.control()).call('timeline', params)
+  const rows = await allPages(pageOf(await context.control(), params), (row) => row.cursor)
   return listResult(
     rows,
     (row) => row.ref ?? row.run ?? row.at,

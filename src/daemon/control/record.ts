@@ -3,9 +3,10 @@ import { AppError } from '../../core/errors.ts'
 import { CODES, isErrorCode } from '../../core/codes.ts'
 import type { ControlParams } from '../../protocol/control.ts'
 import type { LogRow, TimelineRow, TrailRow, TrailVerifyRow } from '../../protocol/rows.ts'
+import { firstPage } from '../../bus/pages.ts'
 import { waitFor } from '../../bus/wait-for.ts'
 import type { Host } from '../host.ts'
-import { toTimeline } from '../timeline.ts'
+import { readTimelinePage } from '../timeline.ts'
 import { findRun } from './find-run.ts'
 
 const PAGE = 1000
@@ -14,7 +15,7 @@ const orNull = <T>(rows: readonly T[]): readonly T[] | null => (rows.length === 
 
 /** A page of the launch log; with waitMs, as soon as it has a row. */
 export async function readLog({ store }: Host, { waitMs, ...filter }: ControlParams<'log'>, signal: AbortSignal): Promise<readonly LogRow[]> {
-  return (await waitFor(store, () => orNull(store.launchLog.list(filter)), { waitMs, signal })) ?? []
+  return (await waitFor(store, () => orNull(firstPage(store.launchLog.list(filter))), { waitMs, signal })) ?? []
 }
 
 /** Which rule decided an entry of the launch log, with its numbers. */
@@ -25,22 +26,15 @@ export function explainLog({ store }: Host, { seq }: ControlParams<'log.explain'
   return code === null ? row : { ...row, meaning: CODES[code].text, retry: CODES[code].retry }
 }
 
-/** Every page of a table, oldest first. */
-function all<T extends { readonly seq: number }>(page: (after: number) => readonly T[]): T[] {
-  const rows: T[] = []
-  for (let next = page(0); next.length > 0; next = page(rows.at(-1)?.seq ?? 0)) rows.push(...next)
-  return rows
-}
-
-export function readTimeline({ store }: Host, { sinceMs, task }: ControlParams<'timeline'>): readonly TimelineRow[] {
-  const log = all((after) => store.launchLog.list({ after, limit: PAGE }))
-  const trail = all((after) => store.trail.list({ after, limit: PAGE }))
-  return toTimeline(log, trail, { sinceMs, task })
+/** A page of the timeline. */
+export async function readTimeline({ store }: Host, filter: ControlParams<'timeline'>): Promise<readonly TimelineRow[]> {
+  const source = { log: (after: number, limit: number) => store.launchLog.list({ after, limit }), trail: (after: number, limit: number) => store.trail.list({ after, limit }) }
+  return firstPage(await readTimelinePage(source, filter))
 }
 
 export async function readTrail({ store }: Host, { waitMs, ...filter }: ControlParams<'trail'>, signal: AbortSignal): Promise<readonly TrailRow[]> {
   const query = { ...filter, limit: filter.limit ?? PAGE }
-  return (await waitFor(store, () => orNull(store.trail.list(query)), { waitMs, signal })) ?? []
+  return (await waitFor(store, () => orNull(firstPage(store.trail.list(query))), { waitMs, signal })) ?? []
 }
 
 /** Is there a record with this hash? */

@@ -1,7 +1,9 @@
 import { AppError } from '../../core/errors.ts'
 import { dryRun, type LaunchOrder } from '../../launch/admit.ts'
+import { waitFor } from '../../bus/wait-for.ts'
 import type { ControlParams } from '../../protocol/control.ts'
 import type { LaunchRow, RunRow } from '../../protocol/rows.ts'
+import type { SessionRecord } from '../../store/session-types.ts'
 import type { Host } from '../host.ts'
 import { findRun, toRunRow } from './find-run.ts'
 
@@ -43,9 +45,17 @@ export async function founderLaunch(host: Host, params: LaunchParams, who = para
 /** Ends runs and waits until everything of them is gone. Throws `not-running`. */
 export async function stopRuns(host: Host, { run, instance, all, timeoutMs = STOP_MS }: ControlParams<'stop'>): Promise<readonly RunRow[]> {
   if ([run, instance, all].filter((target) => target !== undefined).length !== 1) throw new AppError('invalid-request', 'stop takes one of run, instance, all')
+  const starting = all === true ? null : startingRun(host, { run, instance })
+  if (starting !== null && (await host.cancelLaunch(starting.instance))) return [toRunRow(host, starting)]
   const runs = all === true ? host.live.runs() : [liveRun(host, { run, instance })]
   await Promise.all(runs.map((id) => host.live.stop(id, timeoutMs)))
   return runs.map((id) => toRunRow(host, findRun(host, id)))
+}
+
+/** The row of a launch in progress that is meant; null: it is none. */
+function startingRun(host: Host, { run, instance }: { run?: string | undefined; instance?: string | undefined }): SessionRecord | null {
+  const record = instance === undefined ? findRun(host, run ?? '') : host.store.sessions.liveOf(instance)
+  return record?.state === 'starting' ? record : null
 }
 
 /** `stop RUN|INSTANCE`: an instance's live run, else a run by its beginning. */
@@ -66,16 +76,12 @@ export async function killRun(host: Host, { run }: ControlParams<'kill'>): Promi
   return toRunRow(host, findRun(host, id))
 }
 
-/** The row of a run once it has ended, or as it is after waitMs. */
+/** The row of a run once it has ended and its env root is free, or as it is after waitMs. */
 export async function waitForEnd(host: Host, { run, waitMs = 0 }: ControlParams<'wait'>, signal: AbortSignal): Promise<RunRow> {
   const { run: id } = findRun(host, run)
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, waitMs)
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-  await Promise.race([host.live.ended(id), late])
-  clearTimeout(timer)
+  // a launch that is undone leaves no row
+  const isOver = (): true | null => (host.store.sessions.get(id)?.state ?? 'ended') === 'ended' || null
+  if ((await waitFor(host.store, isOver, { waitMs, signal })) === true) await host.live.ended(id)
   return toRunRow(host, findRun(host, id))
 }
 

@@ -28,10 +28,11 @@ export function readStatus(host: Host, ready: boolean): StatusRow {
   }
 }
 
-/** What a person should know: networks that are open, a credential that is refused. */
-export function warningsOf({ deps, gateway }: Host): readonly string[] {
+/** What a person should know: networks that are open, a credential that is refused, a root that was rewritten. */
+export function warningsOf({ deps, gateway, diverged }: Host): readonly string[] {
   const open = Object.entries(deps.config.business().roles)
     .filter(([, role]) => role.network === 'host')
     .map(([name, role]) => `sessions of ${name} share this machine's network: ${role.networkReason ?? 'no reason given'}`)
-  return [...open, ...gateway.warnings()]
+  const rewritten = [...diverged].filter(([, is]) => is).map(([id]) => `main-diverged: the root of ${id} was rewritten; mosaic repo sync ${id} --force follows it`)
+  return [...open, ...gateway.warnings(), ...rewritten]
 }

@@ -48,7 +48,7 @@ function toUnreachable(error: unknown): AppError {
 }
 
 /** The refusal that a reply carries; a code that this version does not know keeps its words. */
-export function toRefusal({ error, why, text }: Frame): AppError {
+function toRefusal({ error, why, text }: Frame): AppError {
   const code = typeof error === 'string' ? error : 'internal'
   const words = typeof why === 'string' ? why : typeof text === 'string' ? text : ''
   return isErrorCode(code) ? new AppError(code, words === '' ? CODES[code].text : words) : new AppError('internal', `${code}: ${words}`)
