@@ -147,11 +147,17 @@ function createCore({ deps, scope, failpoint, onApproved }: CoreDeps): Core {
     clock: systemClock,
     log: log.child({ component: 'launch' }),
     failpoint,
+    limitedMs(run) {
+      const family = store.sessions.get(run)?.family
+      const until = family === undefined || !gateway.serves(run) ? null : gateway.retryAtMs(family)
+      return until === null ? null : Math.max(0, until - systemClock.now())
+    },
     onEnded(run) {
       turns.forget(run)
       gateway.close(run).catch(reportTo(log, 'closing a model socket failed'))
     },
   })
+  scope.defer(() => live.close())
   return { store, gateway, broker, live, turns, connections, capabilities, launchBroker }
 }
 

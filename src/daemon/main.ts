@@ -13,7 +13,7 @@ import { announceReady, startDetached } from './detach.ts'
 import { openHostLock } from './host-lock.ts'
 import { type Host, openHost, pmInstance, readVersion } from './host.ts'
 import { type Notifier, openNotifier } from './notify.ts'
-import { openHostLog } from './output.ts'
+import { openHostLog, survivePeerlessOutput } from './output.ts'
 import { openSockets } from './sockets.ts'
 import { stopHost, type StopOptions } from './stop.ts'
 import { assertUnprivileged } from './user.ts'
@@ -113,7 +113,7 @@ async function warn(host: Host): Promise<true> {
 }
 
 function record(host: Host, kind: 'host.started' | 'host.stopped', body: Readonly<Record<string, unknown>>): void {
-  host.store.writeNow(() => host.store.trail.append({ kind, subject: null, actor: { kind: 'host', name: 'host', run: null }, body }))
+  host.store.writeNow(() => host.store.trail.append({ kind, subject: null, actor: { kind: 'host', name: 'host', run: null }, body }), { reserve: true })
 }
 
 function createLife(host: Host, notifier: Notifier, config: ConfigState): Life {
@@ -169,6 +169,7 @@ async function live(life: Life, options: StartOptions, scope: Scope): Promise<nu
  */
 export async function startBusHost(options: StartOptions): Promise<number> {
   assertUnprivileged()
+  survivePeerlessOutput()
   const { configDir, env } = options
   const home = env.HOME ?? homedir()
   const request: LoadRequest = { configDir, home, env, ...(options.dataRoot === undefined ? {} : { dataRoot: options.dataRoot }) }

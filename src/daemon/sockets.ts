@@ -31,16 +31,14 @@ function createRefusalCounter(host: Host): (code: ErrorCode) => void {
   }
 }
 
-/** The host's turn clock: a message that is settled ends its turn. */
+/** The host's turn clock: the runner acknowledges a message when its turn is over. A RESULT that the agent sends in mid-turn ends no turn. */
 function withTurns(host: Host, calls: CallServer<Connection>): CallServer<Connection> {
-  const settles = (method: string, params: Readonly<Record<string, unknown>>): boolean =>
-    method === 'message.ack' || (method === 'message.send' && params.class === 'RESULT')
   return {
     ...calls,
     async call(connection, call, signal) {
       const result = await calls.call(connection, call, signal)
       const { run } = connection.principal
-      if (settles(call.method, call.params) && host.store.messages.givenTo(run).length === 0) host.live.turnEnded(run)
+      if (call.method === 'message.ack' && host.store.messages.givenTo(run).length === 0) host.live.turnEnded(run)
       return result
     },
   }

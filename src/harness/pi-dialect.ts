@@ -1,4 +1,4 @@
-import type { Dialect, Emit, Frame } from './agent.ts'
+import type { Dialect, Emit, Frame } from './dialect.ts'
 import type { TurnEnded } from './contract.ts'
 import { countOf, fieldsOf, listOf, textOf } from './frames.ts'
 import { isLimit, type LimitClock } from './limits.ts'

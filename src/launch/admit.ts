@@ -57,14 +57,18 @@ export function refuse(
 ): AppError {
   const { code, why, step } = refusal
   const { instance, asker } = order
-  deps.store.writeNow(() => {
-    if (row !== undefined) deps.store.sessions.remove(row.run)
-    deps.store.launchLog.append({ event: 'refused', run: null, instance, fields: { by: asker.name, code, why, step: step ?? null, task: order.task } })
-    deps.store.trail.append({ kind: 'launch.refused', subject: instance, actor: actorOf(asker), body: { code, by: asker.name } })
-    if (code === 'not-permitted' && asker.kind === 'session') {
-      deps.store.trail.append({ kind: 'action.denied', subject: instance, actor: actorOf(asker), body: { grant: 'role.launch', instance } })
-    }
-  })
+  // a row that stayed would hold its instance: its removal is an end
+  deps.store.writeNow(
+    () => {
+      if (row !== undefined) deps.store.sessions.remove(row.run)
+      deps.store.launchLog.append({ event: 'refused', run: null, instance, fields: { by: asker.name, code, why, step: step ?? null, task: order.task } })
+      deps.store.trail.append({ kind: 'launch.refused', subject: instance, actor: actorOf(asker), body: { code, by: asker.name } })
+      if (code === 'not-permitted' && asker.kind === 'session') {
+        deps.store.trail.append({ kind: 'action.denied', subject: instance, actor: actorOf(asker), body: { grant: 'role.launch', instance } })
+      }
+    },
+    { reserve: row !== undefined },
+  )
   deps.log.info({ instance, code, why, by: asker.name }, 'launch refused')
   return new AppError(code, why, refusal.hint === undefined ? {} : { hint: refusal.hint })
 }

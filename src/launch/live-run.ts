@@ -1,5 +1,6 @@
 import type { SessionWord } from '../protocol/bus.ts'
 import { classifyEnd, type EndIntent, type SandboxExit } from './end.ts'
+import type { LateEnds } from './late-ends.ts'
 import type { LaunchDeps, StartedRun } from './ports.ts'
 import { recordEnd } from './record-end.ts'
 import { createRunTimers, type RunTimers } from './timers.ts'
@@ -9,8 +10,11 @@ import { createWords, type Words } from './words.ts'
 const END_GRACE_MS = 10_000
 
 export type LiveDeps = Pick<LaunchDeps, 'store' | 'broker' | 'capabilities' | 'clock' | 'log' | 'failpoint'> & {
-  /** The end is recorded and the env root free. */
+  /** How long the provider still limits this run's family, in ms; null: it does not. */
+  readonly limitedMs: (run: string) => number | null
+  /** Nothing of it lives, and the env root is free; its end is recorded, or handed to `lateEnds`. */
   readonly onEnded: (run: string) => void
+  readonly lateEnds: LateEnds
 }
 
 /** Resolves with true when `done` came first, with false after `ms`. */
@@ -28,7 +32,7 @@ async function within(done: Promise<unknown>, ms: number): Promise<boolean> {
 export class LiveRun {
   readonly started: StartedRun
   readonly timers: RunTimers
-  /** Resolves when everything of it is gone and recorded. */
+  /** Resolves when everything of it is gone and, unless the disk is full, recorded. */
   readonly ended: Promise<void>
   readonly #deps: LiveDeps
   readonly #words: Words = createWords()
@@ -37,9 +41,7 @@ export class LiveRun {
   constructor(deps: LiveDeps, started: StartedRun) {
     this.#deps = deps
     this.started = started
-    this.timers = createRunTimers(started.limits, (reason) => {
-      this.#overTime(reason)
-    })
+    this.timers = createRunTimers(started.limits, (reason) => this.#overTime(reason))
     this.ended = started.sandbox.ended.then((exit) => {
       this.#finish(exit)
     })
@@ -75,19 +77,28 @@ export class LiveRun {
   }
 
   #setStopping(): void {
-    const { store, failpoint } = this.#deps
+    const { store, failpoint, log } = this.#deps
     failpoint('stop.row')
-    store.writeNow(() => store.sessions.setStopping(this.started.run))
+    try {
+      store.writeNow(() => store.sessions.setStopping(this.started.run))
+    } catch (error) {
+      // a full disk keeps nobody from being ended
+      log.warn({ err: error, run: this.started.run }, 'the row does not say that the run is stopping')
+    }
   }
 
-  #overTime(reason: 'turn-timeout' | 'idle-timeout' | 'run-timeout'): void {
-    if (this.#intent !== null) return
+  /** Null: the run is being ended. A turn that waits for its provider is no turn that takes too long: it goes on until then. */
+  #overTime(reason: 'turn-timeout' | 'idle-timeout' | 'run-timeout'): number | null {
+    if (this.#intent !== null) return null
+    const waitMs = reason === 'turn-timeout' ? this.#deps.limitedMs(this.started.run) : null
+    if (waitMs !== null) return waitMs + this.started.limits.turnTimeoutMs
     this.#intent = { reason, forced: false }
     this.#setStopping()
     this.say({ end: reason })
     this.#endWithin(END_GRACE_MS).catch((error: unknown) => {
       this.#deps.log.error({ err: error, run: this.started.run }, 'ending a run failed')
     })
+    return null
   }
 
   /** Waits for an end that was asked for, then makes it one. */
@@ -101,14 +112,18 @@ export class LiveRun {
 
   #finish(exit: SandboxExit): void {
     const { started } = this
-    const { clock, log, failpoint, onEnded } = this.#deps
+    const { clock, log, failpoint, onEnded, lateEnds } = this.#deps
     this.timers.close()
     this.#words.wake()
+    const durationMs = clock.monotonic() - started.startedMs
+    const end = classifyEnd(this.#intent, exit)
+    const record = (): void => recordEnd(this.#deps, started, end, durationMs)
     try {
-      recordEnd(this.#deps, started, classifyEnd(this.#intent, exit), clock.monotonic() - started.startedMs)
+      record()
     } catch (error) {
-      // the row stays, and the next host ends it: the env root must be free all the same
-      log.error({ err: error, run: started.run }, 'recording an end failed')
+      // nothing of it lives, so that the env root is free all the same; only its instance waits until the end is written
+      log.error({ err: error, run: started.run }, 'recording an end failed, will be tried again')
+      lateEnds.keepTrying(started.run, record)
     }
     started.directory.close()
     failpoint('end.release')

@@ -1,6 +1,7 @@
 import { AppError } from '../core/errors.ts'
 import type { SessionWord } from '../protocol/bus.ts'
 import { type LiveDeps, LiveRun } from './live-run.ts'
+import { createLateEnds } from './late-ends.ts'
 import type { StartedRun } from './ports.ts'
 
 /** The sessions of this host. */
@@ -22,9 +23,12 @@ export interface LiveRuns {
   /** The pid 1 of a live run, to check who a peer is. */
   readonly initOf: (run: string) => number | null
   readonly appendTranscript: (run: string, lines: string) => void
+  /** Writes down what ends it still can. */
+  readonly close: () => void
 }
 
-export function createLiveRuns(deps: LiveDeps): LiveRuns {
+export function createLiveRuns(deps: Omit<LiveDeps, 'lateEnds'>): LiveRuns {
+  const lateEnds = createLateEnds(deps)
   const live = new Map<string, LiveRun>()
   const find = (run: string): LiveRun => {
     const found = live.get(run)
@@ -36,7 +40,7 @@ export function createLiveRuns(deps: LiveDeps): LiveRuns {
     deps.onEnded(run)
   }
   return {
-    adopt: (started) => void live.set(started.run, new LiveRun({ ...deps, onEnded }, started)),
+    adopt: (started) => void live.set(started.run, new LiveRun({ ...deps, onEnded, lateEnds }, started)),
     runs: () => [...live.keys()],
     has: (run) => live.has(run),
     stop: async (run, timeoutMs, reason) => find(run).stop(timeoutMs, reason),
@@ -48,5 +52,6 @@ export function createLiveRuns(deps: LiveDeps): LiveRuns {
     turnEnded: (run) => live.get(run)?.timers.turnEnded(),
     initOf: (run) => live.get(run)?.started.sandbox.init.pid ?? null,
     appendTranscript: (run, lines) => live.get(run)?.started.directory.appendTranscript(lines),
+    close: () => lateEnds.close(),
   }
 }

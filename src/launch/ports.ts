@@ -74,7 +74,10 @@ export interface TrailEntry {
 
 /** The store as a launch uses it; every method runs inside `writeNow`. */
 export interface LaunchStore {
-  writeNow<T>(act: () => T): T
+  /** `reserve`: an end, which is written also on a full disk. */
+  writeNow<T>(act: () => T, options?: { readonly reserve?: boolean }): T
+  /** Called after each change; returns the end of it. */
+  onChange(listener: () => void): () => void
   readonly sessions: {
     live(): readonly { readonly run: string; readonly instance: string; readonly family: string }[]
     insertStarting(row: StartingRow): void

@@ -22,7 +22,7 @@ export function recordEnd(deps: EndDeps, ended: EndedRun, end: RunEnd, durationM
   const { run, instance } = ended
   deps.capabilities.revoke(run)
   deps.failpoint('end.record')
-  const first = deps.store.writeNow(() => writeEnd(deps, ended, end, durationMs))
+  const first = deps.store.writeNow(() => writeEnd(deps, ended, end, durationMs), { reserve: true })
   deps.failpoint('end.recorded')
   deps.broker.afterEnd(run)
   if (first) deps.log.info({ run, instance, ...end }, 'run ended')

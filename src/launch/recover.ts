@@ -27,6 +27,9 @@ interface RecoverDeps<Run extends LeftRun> extends Pick<LaunchDeps, 'store' | 'b
   readonly say: (line: string) => void
 }
 
+/** An end is written also on a full disk. */
+const END = { reserve: true } as const
+
 function undoLaunch(deps: Pick<LaunchDeps, 'store' | 'clock'>, { run, instance, launchedBy, task }: LeftRun): void {
   const why = `the bus host died during this launch, before ${toTimestamp(deps.clock.now())}`
   deps.store.writeNow(() => {
@@ -34,7 +37,7 @@ function undoLaunch(deps: Pick<LaunchDeps, 'store' | 'clock'>, { run, instance, 
     deps.store.launchLog.append({ event: 'refused', run: null, instance, fields: { by: launchedBy, code: 'internal', why, step: null, task } })
     const actor = { kind: 'host', name: 'host', run: null } as const
     deps.store.trail.append({ kind: 'launch.refused', subject: instance, actor, body: { code: 'internal', by: launchedBy } })
-  })
+  }, END)
 }
 
 /** Ends the processes of one run; a launch that was cut off is undone. True: the run has an end to be written. */
@@ -59,7 +62,7 @@ function endAll<Run extends LeftRun>(deps: RecoverDeps<Run>, lost: readonly Run[
     const ended = lost.filter((run) => writeEnd(deps, run, end, null))
     if (ended.length > 0) deps.tell(ended)
     return new Set(ended)
-  })
+  }, END)
   deps.failpoint('recover.ended')
   return first
 }

@@ -16,17 +16,24 @@ function after(ms: number | null, act: () => void): NodeJS.Timeout | undefined {
   return ms === null || ms > MAX_TIMEOUT_MS ? undefined : setTimeout(act, ms).unref()
 }
 
-/** Watches turn, idle and run time; `onOver` is called once, with the first that is over. */
+/**
+ * Watches turn, idle and run time. `onOver` is called with the first that is over; when it answers with a time in ms, that one
+ * goes on so long, else the watch has ended.
+ */
 export function createRunTimers(
   limits: Pick<RoleConfig['limits'], 'turnTimeoutMs' | 'idleTimeoutMs' | 'runTimeoutMs'>,
-  onOver: (reason: TimeReason) => void,
+  onOver: (reason: TimeReason) => number | null,
 ): RunTimers {
   let over = false
   const fire = (reason: TimeReason) => (): void => {
     if (over) return
+    const moreMs = onOver(reason)
+    if (moreMs !== null) {
+      if (reason === 'turn-timeout') turn = after(moreMs, fire(reason))
+      return
+    }
     over = true
     close()
-    onOver(reason)
   }
   const run = after(limits.runTimeoutMs, fire('run-timeout'))
   let idle = after(limits.idleTimeoutMs, fire('idle-timeout'))

@@ -84,16 +84,15 @@ async function conclude(deps: TurnDeps, message: ReceivedMessage, verdict: Exclu
       break
     case 'note':
       if (outcome.text !== '') await send(deps, message, { class: 'NOTE', body: outcome.text })
-      await acknowledge(deps, message)
       break
     case 'ack':
-      await acknowledge(deps, message)
-      break
     case 'nothing':
       break
     default:
       unreachable(verdict)
   }
+  // always, also after a RESULT: it is our word that the turn is over, which no tool can give
+  await acknowledge(deps, message)
 }
 
 /** One message: its turn, once more if it failed, then what its end means. */

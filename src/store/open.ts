@@ -60,6 +60,7 @@ function openFiles(files: StoreFiles, clock: Clock): Database {
 
 function createStore(db: Database, deps: StoreDeps, reserve: Reserve): Store {
   const tx = createTransactions(db, { freeReserve: () => reserve.free() })
+  tx.onChange(() => reserve.refill())
   const context: TableContext = { db, tx, business: deps.business, stamp: createStamp(deps.clock) }
   const close = (): void => {
     if (!db.open) return

@@ -8,8 +8,8 @@ export interface Transactions {
    * alone. So fn may run twice: what it does outside of the store belongs in onCommit.
    */
   readonly write: <T>(fn: () => T) => Promise<T>
-  /** Commits what is queued, then runs fn in a transaction of its own. */
-  readonly writeNow: <T>(fn: () => T) => T
+  /** Commits what is queued, then runs fn in a transaction of its own; on a full disk with the reserve, where `reserve` says so. */
+  readonly writeNow: <T>(fn: () => T, options?: WriteOptions) => T
   /** Inside a transaction: runs effect once it is durable. */
   readonly onCommit: (effect: () => void) => void
   /** Inside a transaction: takes an effect back when it is undone. */
@@ -20,6 +20,11 @@ export interface Transactions {
   readonly onChange: (listener: () => void) => () => void
   /** Commits what is queued and takes no more. */
   readonly close: () => void
+}
+
+export interface WriteOptions {
+  /** For what must be written, also on a full disk: the end of a run. */
+  readonly reserve?: boolean
 }
 
 interface Job {
@@ -106,12 +111,12 @@ export function createTransactions(db: Database, options: Options): Transactions
       queue.push(toJob(fn, resolve, reject))
     })
   }
-  const writeNow = <T>(fn: () => T): T => {
+  const writeNow = <T>(fn: () => T, { reserve = false }: WriteOptions = {}): T => {
     flush()
     try {
       return transact(fn)
     } catch (error) {
-      if (isFull(error) && options.freeReserve()) return transact(fn)
+      if (reserve && isFull(error) && options.freeReserve()) return transact(fn)
       throw error
     }
   }

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { listenUnix } from '../../src/core/listen.ts'
 
 let dir: string
@@ -41,6 +41,32 @@ test('one connection too many is closed, the others stay', async () => {
   await once(third, 'close')
   expect(listener.connections()).toBe(2)
   for (const socket of sockets) socket.destroy()
+  await listener[Symbol.asyncDispose]()
+})
+
+test('a group of peers takes its own places only, and those of no group share theirs', async () => {
+  const groups = ['a', 'a', 'a', 'b', null, null, null, 'a']
+  const seen: (string | null)[] = []
+  let nth = 0
+  const of = (): string | null => groups[nth++] ?? null
+  const onConnection = (socket: Socket): void => {
+    seen.push(groups[nth - 1] ?? null)
+    socket.on('end', () => socket.end()).resume()
+  }
+  const listener = await listenUnix({ maxConnections: 100, onConnection, groups: { of, maxConnections: 2 } }, path)
+  const dial = async (): Promise<Socket> => {
+    const before = nth
+    const socket = connect(path)
+    await once(socket, 'connect')
+    await vi.waitUntil(() => nth > before)
+    return socket
+  }
+  const [first] = [await dial(), await dial(), await dial(), await dial(), await dial(), await dial(), await dial()]
+  expect(seen).toEqual(['a', 'a', 'b', null, null])
+  first.destroy()
+  await vi.waitUntil(() => listener.connections() === 4)
+  await dial()
+  expect(seen.at(-1)).toBe('a')
   await listener[Symbol.asyncDispose]()
 })
 

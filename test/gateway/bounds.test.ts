@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { openProvider, type Script, sendStream, sse, streamOf } from '../../fixtures/gateway/provider.ts'
-import { MESSAGE, openWorld, RUN, type World } from './world.ts'
+import { MESSAGE, openWorld, RUN, send, served, type World } from './world.ts'
 
 const begin: Script = (response) => {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -233,13 +233,20 @@ describe('a peer', () => {
 
   test('whose host has no place left is dropped, whichever run it is of, until another ends', async () => {
     await using world = await openWorld({ bounds: { allConnections: 2 } })
-    const other = await world.gateway.open(served({ run: 'r0123456789ab' }))
+    const other = await world.gateway.open(served({ run: 'r00000000000b' }))
     const [first, second] = [await world.raw(), await world.raw()]
     await expect(send(other.path, { headers: world.auth })).rejects.toThrow(/hang up|ECONNRESET|EPIPE/)
     expect(second.destroyed).toBe(false)
     first.end()
     await allOf(first)
-    await expect.poll(() => send(other.path, { headers: world.auth }).then(({ statusCode }) => statusCode, () => null)).toBe(401)
+    await expect
+      .poll(() =>
+        send(other.path, { headers: world.auth }).then(
+          ({ statusCode }) => statusCode,
+          () => null,
+        ),
+      )
+      .toBe(401)
   })
 
   test('that stops reading holds the provider up, not the memory of the host', async () => {

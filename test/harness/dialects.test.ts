@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Dialect, Frame } from '../../src/harness/agent.ts'
+import type { Dialect, Frame } from '../../src/harness/dialect.ts'
 import { createClaudeDialect } from '../../src/harness/claude-dialect.ts'
 import type { DriverEvent } from '../../src/harness/contract.ts'
 import { createLimitClock } from '../../src/harness/limits.ts'

@@ -50,17 +50,19 @@ async function play(outcomes: readonly TurnOutcome[], more: Partial<TurnDeps> = 
 }
 
 const result = { method: 'message.send', to: 'pm', in_reply_to: 'm-1', class: 'RESULT' }
+/** The runner's word that the turn is over. */
+const ack = { method: 'message.ack', ids: ['m-1'] }
 
 describe('takeTurns', () => {
   test('a limit of the provider is waited for, and counts as no failure', async () => {
     const limited = { ...failed, retryAtMs: 1001 }
     const { said, events } = await play([limited, failed, limited, done])
-    expect(said).toEqual([{ ...result, body: 'hi' }])
+    expect(said).toEqual([{ ...result, body: 'hi' }, ack])
     expect(events).toEqual(['message', 'waiting', 'message', 'message', 'waiting', 'message'])
   })
 
   test('two failures are the RESULT, without an empty text', async () => {
-    expect((await play([failed, failed, done])).said).toEqual([{ ...result, body: 'the turn failed: no', failed: true }])
+    expect((await play([failed, failed, done])).said).toEqual([{ ...result, body: 'the turn failed: no', failed: true }, ack])
   })
 
   test('once the run is ending no turn begins and none is concluded', async () => {

@@ -28,7 +28,10 @@ export function explainLog({ store }: Host, { seq }: ControlParams<'log.explain'
 
 /** A page of the timeline. */
 export async function readTimeline({ store }: Host, filter: ControlParams<'timeline'>): Promise<readonly TimelineRow[]> {
-  const source = { log: (after: number, limit: number) => store.launchLog.list({ after, limit }), trail: (after: number, limit: number) => store.trail.list({ after, limit }) }
+  const source = {
+    log: (after: number, limit: number) => store.launchLog.list({ after, limit }),
+    trail: (after: number, limit: number) => store.trail.list({ after, limit }),
+  }
   return firstPage(await readTimelinePage(source, filter))
 }
 

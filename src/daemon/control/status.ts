@@ -33,6 +33,8 @@ export function warningsOf({ deps, gateway, diverged }: Host): readonly string[]
   const open = Object.entries(deps.config.business().roles)
     .filter(([, role]) => role.network === 'host')
     .map(([name, role]) => `sessions of ${name} share this machine's network: ${role.networkReason ?? 'no reason given'}`)
-  const rewritten = [...diverged].filter(([, is]) => is).map(([id]) => `main-diverged: the root of ${id} was rewritten; mosaic repo sync ${id} --force follows it`)
+  const rewritten = [...diverged]
+    .filter(([, is]) => is)
+    .map(([id]) => `main-diverged: the root of ${id} was rewritten; mosaic repo sync ${id} --force follows it`)
   return [...open, ...gateway.warnings(), ...rewritten]
 }
