@@ -1,5 +1,6 @@
 import { messageOf } from '../core/errors.ts'
-import type { LaunchDeps } from './ports.ts'
+import type { Log } from '../core/log.ts'
+import type { LaunchStore } from './ports.ts'
 
 const RETRY_MS = 5000
 
@@ -11,7 +12,7 @@ export interface LateEnds {
   readonly close: () => void
 }
 
-export function createLateEnds({ store, log }: Pick<LaunchDeps, 'store' | 'log'>, retryMs: number = RETRY_MS): LateEnds {
+export function createLateEnds({ store, log }: { readonly store: Pick<LaunchStore, 'onChange'>; readonly log: Log }, retryMs: number = RETRY_MS): LateEnds {
   const pending = new Map<string, () => void>()
   let timer: NodeJS.Timeout | undefined
   let isTrying = false

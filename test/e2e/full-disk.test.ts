@@ -1,6 +1,6 @@
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
@@ -62,6 +62,11 @@ class SmallDisk implements AsyncDisposable {
     if (status !== 0) throw new Error(`resizing failed: ${stderr}`)
   }
 
+  /** Is space kept for the ends of runs? */
+  reserve(pid: number): boolean {
+    return existsSync(join('/proc', String(pid), 'root', this.#world.data, 'mosaic.db.reserve'))
+  }
+
   /** The bytes that are used now. */
   used(pid: number): number {
     const { stdout } = spawnSync('stat', ['-f', '-c', '%b %f %S', join('/proc', String(pid), 'root', this.#world.data)], { encoding: 'utf8' })
@@ -103,6 +108,8 @@ test('a full disk: no new launches, a clear code, ends still recorded, and nothi
   const { kept, code } = await fill(founder)
   expect([code, kept.size > 0]).toEqual(['disk-full', true])
   expect(await founder.launch('pm').catch(codeOf)).toBe('disk-full')
+  // the reserve is for ends, not for refusals
+  expect(disk.reserve(first)).toBe(true)
   await founder.stop('coder')
   expect(await founder.ends(coder.run)).toMatchObject([{ reason: 'stopped' }])
   process.kill(first, 'SIGKILL')
@@ -114,4 +121,28 @@ test('a full disk: no new launches, a clear code, ends still recorded, and nothi
   for (const [id, body] of kept) expect((await next.message(id)).body).toBe(body)
   expect(await next.client.call('trail.verify')).toMatchObject({ ok: true })
   await next.session('coder')
+})
+
+test('an end for which not even the reserve had room is recorded once there is some, and its instance can be launched again', async () => {
+  await using world = new World()
+  await using disk = new SmallDisk(world)
+  const host = await disk.ready(1)
+  const founder = await disk.founder(host)
+  const coder = await founder.session('coder')
+  const reviewer = await founder.session('reviewer')
+  disk.resize(host, disk.used(host) + 3_000_000)
+  expect((await fill(founder)).code).toBe('disk-full')
+  await founder.stop('coder')
+  expect([await founder.ends(coder.run), disk.reserve(host)]).toMatchObject([[{ reason: 'stopped' }], false])
+  // what the reserve gave is used up as well
+  expect((await fill(founder)).code).toBe('disk-full')
+  disk.resize(host, disk.used(host) - 1_000_000)
+  await founder.stop('reviewer')
+  expect(await founder.ends(reviewer.run)).toEqual([])
+  disk.resize(host, LARGE)
+  expect((await founder.ended(reviewer.run)).state).toBe('ended')
+  expect(await founder.ends(reviewer.run)).toMatchObject([{ reason: 'stopped' }])
+  await founder.session('reviewer')
+  expect(disk.reserve(host)).toBe(true)
+  founder.client.close()
 })
