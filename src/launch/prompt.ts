@@ -1,4 +1,5 @@
 import type { KeptReason } from '../protocol/common.ts'
+import { toolsOf } from '../protocol/tools.ts'
 
 export interface PromptProject {
   readonly id: string
@@ -16,6 +17,7 @@ export interface PromptFacts {
   readonly founder: string
   readonly launchedBy: string
   readonly grants: readonly string[]
+  /** limits.tools: what it may use of its program's own tools; none named: all of them. */
   readonly tools: readonly string[]
   readonly peers: readonly string[]
   readonly projects: readonly PromptProject[]
@@ -36,6 +38,18 @@ function describeProject({ id, path, branch, kept, mainDiverged }: PromptProject
 const describeProjects = (projects: readonly PromptProject[]): string =>
   projects.length === 0 ? '- Project clones: none.' : `- Project clones: ${projects.map(describeProject).join(' ')}`
 
+/** Mosaic's own tools, by the grants, and the program's, by the limits. */
+const describeTools = ({ grants, tools }: PromptFacts): string =>
+  `- Tools: of mosaic ${list(toolsOf(grants))}; of your program ${tools.length === 0 ? 'all' : list(tools)}.`
+
+/** The task to push to: its own, else one that it is given later. */
+function describePush({ grants, task, projects }: PromptFacts): readonly string[] {
+  if (!grants.includes('git.push.working') || projects.length === 0) return []
+  return [
+    `- To hand in work, commit it in the clone and push it: \`git push mosaic HEAD:${task?.id ?? 'TASK'}\`, or the tool push. Nothing else leaves the clone.`,
+  ]
+}
+
 /** prompt.md: who the session is, its rights, its clones, its task, whom it may write to, what was lost. */
 export function toPrompt(facts: PromptFacts): string {
   const head = [
@@ -43,8 +57,9 @@ export function toPrompt(facts: PromptFacts): string {
     '',
     `- You are ${facts.instance}, in the role ${facts.role} of the business ${facts.business}; this is run ${facts.run}, launched by ${facts.launchedBy}.`,
     `- Grants: ${list(facts.grants)}.`,
-    `- Tools: ${list(facts.tools)}.`,
+    describeTools(facts),
     describeProjects(facts.projects),
+    ...describePush(facts),
     `- You may write to: ${list([facts.founder === 'founder' ? 'founder' : `founder (${facts.founder})`, ...facts.peers])}.`,
     '- A message arrives under a header `Message <id> from <instance>, class <CLASS>:`. The text that ends your turn answers a REQUEST.',
     ...facts.lost.map((what) => `- Lost: ${what}`),

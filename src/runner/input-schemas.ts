@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { BUS_METHODS } from '../protocol/bus.ts'
 import { fetchToolSchema, pushToolSchema } from '../protocol/git.ts'
 import { launchToolSchema } from '../protocol/launch.ts'
-import { type BusTool, methodOf, TOOL_GRANTS, type ToolName } from './tools.ts'
+import { TOOL_GRANTS, type ToolName } from '../protocol/tools.ts'
+import { type BusTool, methodOf } from './tools.ts'
 
 const toSchema = (schema: z.ZodType): unknown => z.toJSONSchema(schema, { io: 'input' })
 

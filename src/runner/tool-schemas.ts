@@ -1,5 +1,5 @@
+import { type ToolName, toolsOf } from '../protocol/tools.ts'
 import { INPUT_SCHEMAS } from './input-schemas.ts'
-import { TOOL_GRANTS, type ToolName } from './tools.ts'
 
 /** A tool as a harness lists it. */
 export interface ToolDefinition {
@@ -26,13 +26,6 @@ const DESCRIPTIONS = {
   trail: 'Read the record of what happened.',
 } as const satisfies Readonly<Record<ToolName, string>>
 
-function isGranted(name: ToolName, grants: readonly string[]): boolean {
-  const any: readonly string[] = TOOL_GRANTS[name]
-  return any.length === 0 || any.some((grant) => grants.includes(grant))
-}
-
 /** The tools of a session with these grants. */
 export const listTools = (grants: readonly string[]): ToolDefinition[] =>
-  (Object.keys(DESCRIPTIONS) as ToolName[])
-    .filter((name) => isGranted(name, grants))
-    .map((name) => ({ name, description: DESCRIPTIONS[name], inputSchema: INPUT_SCHEMAS[name] }))
+  toolsOf(grants).map((name) => ({ name, description: DESCRIPTIONS[name], inputSchema: INPUT_SCHEMAS[name] }))

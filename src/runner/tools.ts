@@ -2,7 +2,8 @@ import { CODES, type ErrorCode, isErrorCode } from '../core/codes.ts'
 import { AppError } from '../core/errors.ts'
 import type { CallTool, ToolAnswer } from '../harness/contract.ts'
 import type { BusMethod } from '../protocol/bus.ts'
-import type { Grant, MessageClass } from '../protocol/common.ts'
+import type { MessageClass } from '../protocol/common.ts'
+import type { ToolName } from '../protocol/tools.ts'
 
 type Arguments = Readonly<Record<string, unknown>>
 
@@ -18,32 +19,13 @@ const BUS_TOOLS = {
   request_review: 'review.request',
   verdict: 'review.verdict',
   trail: 'trail',
-} as const satisfies Readonly<Record<string, BusMethod>>
+} as const satisfies Readonly<Record<Exclude<ToolName, GitTool | 'launch' | 'answer_later'>, BusMethod>>
 
 export type BusTool = keyof typeof BUS_TOOLS
 /** The tools that are an exchange with the git socket. */
-export type GitTool = 'push' | 'fetch'
-export type ToolName = BusTool | GitTool | 'launch' | 'answer_later'
+export type GitTool = Extract<ToolName, 'push' | 'fetch'>
 const isBusTool = (name: string): name is BusTool => Object.hasOwn(BUS_TOOLS, name)
 export const methodOf = (tool: BusTool): BusMethod => BUS_TOOLS[tool]
-
-/** The grants that make a tool of use, any one of them; none: every session has it. */
-export const TOOL_GRANTS = {
-  launch: ['role.launch'],
-  stop: ['role.launch'],
-  send: [],
-  answer_later: [],
-  owed: [],
-  agents: [],
-  tasks: [],
-  task_create: ['task.create'],
-  task_close: ['task.close'],
-  push: ['git.push.working'],
-  fetch: ['git.push.working', 'review.verdict'],
-  request_review: ['review.request'],
-  verdict: ['review.verdict'],
-  trail: [],
-} as const satisfies Readonly<Record<ToolName, readonly Grant[]>>
 
 /** What the turn under way has said about its own end. */
 export interface TurnMarks {

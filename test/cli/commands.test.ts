@@ -281,7 +281,13 @@ test('timeline -f shows each row once, asking for what follows the last', async 
 })
 
 test('timeline --since is a moment, kept over all pages', async () => {
-  const result = await run({ timeline: ({ after }) => (after === undefined ? [event(AT, 'one', '1.0')] : []) }, ['timeline', '--since', '2026-01-31T00:00:00Z', '--task', 't-1'])
+  const result = await run({ timeline: ({ after }) => (after === undefined ? [event(AT, 'one', '1.0')] : []) }, [
+    'timeline',
+    '--since',
+    '2026-01-31T00:00:00Z',
+    '--task',
+    't-1',
+  ])
   const since = { sinceMs: Date.UTC(2026, 0, 31), task: 't-1' }
   expect(result.asked).toEqual([
     ['timeline', since],

@@ -14,7 +14,9 @@ function watch(sizes: Record<string, number>, meanwhile: (sizes: Record<string, 
       measured++
       return Promise.resolve(sizes[run] ?? 0)
     },
-    end: (run) => void ended.push(run),
+    end(run) {
+      ended.push(run)
+    },
     pause: () => Promise.resolve(meanwhile(sizes)),
   })
   return { disk, ended, look, sizes, measured: () => measured }

@@ -37,7 +37,7 @@ class SmallDisk implements AsyncDisposable {
       '--',
       'sh',
       '-c',
-      `${host}; ${host}`,
+      `${host}; strace -f -s 300 -o /tmp/st2.$$ ${host}; echo "exit $?" >/tmp/st2.exit`,
     ]
     this.#child = spawn('bwrap', args, { env: world.env, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [this.#child.stdout, this.#child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => void (this.#output += text))

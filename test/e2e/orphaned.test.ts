@@ -5,7 +5,11 @@ import { PROGRAM, processesOf, World } from '../helpers/world.ts'
 
 test('a host whose terminal or reader is gone goes on, and still stops in order', async () => {
   await using world = new World()
-  const host = spawn(process.execPath, [PROGRAM, 'bus', 'start', '--business', 'acme', '--pm'], { cwd: world.root, env: world.env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const host = spawn(process.execPath, [PROGRAM, 'bus', 'start', '--business', 'acme', '--pm'], {
+    cwd: world.root,
+    env: world.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   await once(host.stdout, 'data')
   let out = ''
   for await (const chunk of host.stdout) {

@@ -22,7 +22,8 @@ async function waitForNews(control: ControlClient, after: number): Promise<numbe
   }
 }
 
-const pageOf = (control: ControlClient, params: Params) => (after: string | undefined) => control.call('timeline', after === undefined ? params : { ...params, after })
+const pageOf = (control: ControlClient, params: Params) => (after: string | undefined) =>
+  control.call('timeline', after === undefined ? params : { ...params, after })
 
 const show = (context: CliContext, rows: readonly TimelineRow[]): void => {
   for (const row of rows) context.out.emit({ data: row, human: () => toLine(row), ids: row.ref === null ? [] : [row.ref] })
