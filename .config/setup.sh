@@ -195,10 +195,21 @@ install_npm_packages() {
   as_user test -w . || die "cannot write to $WORK: clone it to a place of your own"
   say 'installing the npm packages (a minute or two where better-sqlite3 has to be compiled)'
   npm_ci || install_compiler
-  sqlite_loads || die "better-sqlite3 does not load after npm ci: is ignore-scripts set (npm config get ignore-scripts)?"
+  sqlite_loads || die "$(explain_sqlite)"
   as_user sh -c 'printf "%s\n" "$1" >"$2"' sh "$wanted" "$stamp"
 }
 sqlite_loads() { as_user node -e 'new (require("better-sqlite3"))(":memory:")' >/dev/null 2>&1; }
+
+# Debian's npm compiles with the headers of Debian's own Node, whichever Node runs it; what comes of that aborts at its first use.
+explain_sqlite() {
+  local used
+  used=$(as_user sed -n 's/^ *"nodedir": "\(.*\)",$/\1/p' node_modules/better-sqlite3/build/config.gypi 2>/dev/null) || true
+  if [[ -n $used && -z $(node_headers) ]]; then
+    printf '%s' "better-sqlite3 was compiled with the headers in $used, which are not those of Node.js $NODE_VERSION ($NODE): take Node.js, with npm and its headers, from nodejs.org"
+  else
+    printf '%s' 'better-sqlite3 does not load after npm ci: is ignore-scripts set (npm config get ignore-scripts)?'
+  fi
+}
 
 npm_ci() {
   local environment=() headers key value

@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../core/clock.ts'
+import type { Failpoint } from '../core/failpoint.ts'
 import type { Log } from '../core/log.ts'
 import type { Principal } from '../protocol/common.ts'
 import type { Actor, BrokerStore, Roster } from './ports.ts'
@@ -9,6 +10,8 @@ export interface BrokerContext {
   readonly roster: () => Roster
   readonly clock: Clock
   readonly log: Log
+  /** Passed by name inside a transaction, before it is durable, and after it, before it is answered. */
+  readonly failpoint?: Failpoint
 }
 
 export const FOUNDER = 'founder'

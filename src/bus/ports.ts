@@ -1,5 +1,6 @@
 import type { MessageState, RunState } from '../core/states.ts'
-import type { EndReason, Grant, MessageClass, SessionPrincipal } from '../protocol/common.ts'
+import type { Grant, MessageClass, SessionPrincipal } from '../protocol/common.ts'
+import type { EndReason } from '../protocol/end-reasons.ts'
 import type { SessionWord } from '../protocol/bus.ts'
 import type { MessageRow, PushRow, ReviewRow, TaskRow, TrailRow } from '../protocol/rows.ts'
 

@@ -19,8 +19,6 @@ export interface PushRules {
   check(principal: SessionPrincipal, target: PushTarget): Promise<void>
   /** Once the work ref has moved: the push's row and its record, judged again. The same tip again adds nothing. */
   record(principal: SessionPrincipal, push: PushTarget & { readonly ref: string; readonly commit: string }): Promise<PushRow>
-  /** As record, inside a transaction: for a recovery that finds a ref without its row. */
-  recordNow(principal: SessionPrincipal, push: PushTarget & { readonly ref: string; readonly commit: string }): PushRow
   list(params: { readonly task?: string | undefined }): PushRow[]
   show(id: string): PushRow
 }
@@ -30,7 +28,7 @@ const GRANT = 'git.push.working'
 /** Where the creator of a task is written to. */
 export const creatorOf = ({ createdBy, createdByKind }: TaskRecord): string => (createdByKind === 'founder' ? FOUNDER : createdBy)
 
-export function createPushRules({ store, roster }: BrokerContext, permits: Permits, tasks: TaskRules, notes: Pick<Post, 'hostNote'>): PushRules {
+export function createPushRules({ store, roster, failpoint }: BrokerContext, permits: Permits, tasks: TaskRules, notes: Pick<Post, 'hostNote'>): PushRules {
   const { pushes, trail } = store
   const about = ({ task, project }: PushTarget): Parameters<Permits['demand']>[2] => ({ action: 'push', subject: task, body: { project, task } })
 
@@ -56,20 +54,28 @@ export function createPushRules({ store, roster }: BrokerContext, permits: Permi
     if (creator !== instance) notes.hostNote(creator, `push ${push.id} to task ${task.id}`, `${instance} pushed ${commit} to task ${task.id}: push ${push.id}.`)
     return push
   }
-  const recordNow: PushRules['recordNow'] = (principal, push) => {
+  /** A push may take minutes, in which its run may end and its role lose the grant. */
+  const assertStill = (principal: SessionPrincipal): void => {
+    if (store.sessions.get(principal.run)?.state === 'ended') throw new AppError('unauthenticated', `the run ${principal.run} has ended`)
+    if (!permits.has(principal, GRANT)) throw new AppError('not-permitted', `push needs the grant ${GRANT}`)
+  }
+  const recordNow = (principal: SessionPrincipal, push: PushTarget & { readonly ref: string; readonly commit: string }): PushRow => {
+    assertStill(principal)
     const task = assertTarget(push)
     if (isForeign(principal, task)) throw new AppError('not-permitted', foreign(task.id))
     const latest = pushes.latestOf(task.id)
-    return latest?.commit === push.commit ? latest : insert(principal, task, push)
+    const row = latest?.commit === push.commit ? latest : insert(principal, task, push)
+    failpoint?.('push.commit')
+    return row
   }
   return {
     async check(principal, target) {
       await permits.demand(principal, GRANT, about(target))
       const task = assertTarget(target)
+      assertStill(principal)
       if (isForeign(principal, task)) await permits.deny(principal, GRANT, about(target), foreign(task.id))
     },
     record: (principal, push) => store.write(() => recordNow(principal, push)),
-    recordNow,
     list: (params) => lastPage(pushes.list(params)),
     show(id) {
       const push = pushes.get(id)

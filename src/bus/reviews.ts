@@ -21,7 +21,7 @@ export interface ReviewRules {
 /** Called with an approval once it is durable, before it is answered: sets the ref of the approved commit. */
 export type OnApproved = (approval: { readonly task: string; readonly project: string; readonly commit: string }) => Promise<void>
 
-interface ReviewDeps extends Pick<BrokerContext, 'store' | 'roster'> {
+interface ReviewDeps extends Pick<BrokerContext, 'store' | 'roster' | 'failpoint'> {
   readonly permits: Permits
   readonly tasks: TaskRules
   readonly post: Pick<Post, 'hostNote'>
@@ -29,7 +29,7 @@ interface ReviewDeps extends Pick<BrokerContext, 'store' | 'roster'> {
 }
 
 export function createReviewRules(deps: ReviewDeps): ReviewRules {
-  const { store, permits, tasks, onApproved } = deps
+  const { store, permits, tasks, onApproved, failpoint } = deps
   const judge = createJudge(deps)
 
   const isOwn = (name: string, row: ReviewRow): boolean => {
@@ -49,9 +49,14 @@ export function createReviewRules(deps: ReviewDeps): ReviewRules {
     async verdict(principal, params) {
       const about = { action: 'review.verdict', subject: null, body: { request: params.request, verdict: params.verdict } }
       await permits.demand(principal, 'review.verdict', about)
-      const row = await store.write(() => judge.verdict(principal, about, params))
+      const row = await store.write(() => {
+        const judged = judge.verdict(principal, about, params)
+        failpoint?.('verdict.commit')
+        return judged
+      })
       const project = store.pushes.get(row.push)?.project
       if (params.verdict === 'approve' && project !== undefined) await onApproved({ task: row.task, project, commit: row.commit })
+      failpoint?.('verdict.reply')
       return row
     },
     list(principal, params) {

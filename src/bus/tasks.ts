@@ -90,7 +90,7 @@ function assertOverride(principal: Principal, { override = false, reason }: Task
 }
 
 export function createTaskRules(context: BrokerContext, permits: Permits): TaskRules {
-  const { store, roster } = context
+  const { store, roster, failpoint } = context
   const acts = createActs(context, permits)
   return {
     find: (id) => findTask(store, id),
@@ -119,7 +119,13 @@ export function createTaskRules(context: BrokerContext, permits: Permits): TaskR
       const about = { action: 'task.close', subject: params.task }
       await permits.demand(principal, 'task.close', about)
       assertOverride(principal, params)
-      return toRow(await store.write(() => acts.close(principal, about, params)))
+      const task = await store.write(() => {
+        const closed = acts.close(principal, about, params)
+        failpoint?.('close.commit')
+        return closed
+      })
+      failpoint?.('close.reply')
+      return toRow(task)
     },
   }
 }

@@ -50,7 +50,8 @@ function createPlaces({ maxConnections, groups }: ListenDeps): { readonly open: 
   return { open, take }
 }
 
-const answers = (path: string): Promise<boolean> =>
+/** Does anybody listen on this socket? */
+export const isAnswered = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(path, () => {
       socket.destroy()
@@ -64,7 +65,7 @@ async function removeStale(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
   if (!found.isSocket()) throw new AppError('data-root-unsafe', `${path} is there and is no socket`, { hint: `move it aside: mv ${path} ${path}.aside` })
-  if (await answers(path)) throw new AppError('host-running', `somebody listens on ${path}`)
+  if (await isAnswered(path)) throw new AppError('host-running', `somebody listens on ${path}`)
   unlinkSync(path)
 }
 

@@ -25,9 +25,6 @@ export function createEnvRootDeps({ dataRoot, log, business, workspaces, liveInE
     tryFlock,
     holderOf: (_business, env) => liveInEnv(env),
     emptyTree: (dir, keep) => emptyTree(workspaces, dir, keep, { timeoutMs: EMPTY_TIMEOUT_MS }),
-    unsavedWork: ({ workspace }) => {
-      const { id, projects } = business()
-      return unsavedWork(workspaces, { business: id, projects: Object.keys(projects).map((project) => ({ id: project })), workspace })
-    },
+    unsavedWork: ({ workspace }) => unsavedWork(workspaces, { business: business().id, workspace }),
   }
 }

@@ -13,6 +13,7 @@ import type { SessionPrincipal } from '../protocol/common.ts'
 import type { Store } from '../store/open.ts'
 import { type SyncDeps, syncProject } from '../workspace/sync.ts'
 import type { ConfigState } from './config-state.ts'
+import { freeBytesOf } from './disk-watch.ts'
 import { createRepositories, type Repositories } from './repositories.ts'
 
 const CHECK_TIMEOUT_MS = 300_000
@@ -108,7 +109,8 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
     },
   }
   const limits = { pushBytes, pushUnpackedBytes, pushObjects }
-  const server = { runHelper, globalConfig, gitRoot, locks, log, failpoint, checkTimeoutMs: CHECK_TIMEOUT_MS, limits }
+  const freeBytes = (): Promise<number> => freeBytesOf(gitRoot)
+  const server = { runHelper, globalConfig, gitRoot, locks, log, failpoint, checkTimeoutMs: CHECK_TIMEOUT_MS, limits, freeBytes }
   const repositoryOf = (project: string): string => repositoryPath(gitRoot, business, project)
   return {
     serve: (authenticate, socket) => serveGit({ ...server, ports: { ...ports, authenticate } }, socket),

@@ -138,7 +138,7 @@ function createCore({ deps, scope, failpoint, onApproved }: CoreDeps): Core {
       onStarted: (run) => live.turnStarted(run),
     }),
   )
-  const broker: Broker = createBroker({ store, roster: config.roster, clock: systemClock, log: log.child({ component: 'bus' }), policy: turns, onApproved })
+  const broker: Broker = createBroker({ store, roster: config.roster, clock: systemClock, log: log.child({ component: 'bus' }), failpoint, policy: turns, onApproved })
   const launchBroker = createLaunchBroker({ store, broker, closeRun: (run) => connections.closeRun(run) })
   const live: LiveRuns = createLiveRuns({
     store,

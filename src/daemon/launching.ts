@@ -16,6 +16,7 @@ import type { ClaimDeps, Step } from '../envroot/ports.ts'
 import { availabilityOf, type Availability } from '../harness/availability.ts'
 import type { ConfigFile, LocatedHarness } from '../harness/contract.ts'
 import { findHarness } from '../harness/registry.ts'
+import { createVersions } from '../harness/version.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Capabilities } from '../launch/capabilities.ts'
 import { lookUpFacts } from '../launch/facts.ts'
@@ -142,9 +143,10 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
   const { log, clock, env, paths, dataRoot, config, store, sandboxing } = deps
   const business = config.business().id
   const located = new Map<string, LocatedHarness>()
+  const versionOf = createVersions()
   const locate = async (name: string): Promise<Availability> => {
     const settings = config.current().system.harnesses[name] ?? { bin: null }
-    const available = await availabilityOf(name, settings, env)
+    const available = await availabilityOf({ versionOf }, name, settings, env)
     if (available.ok) located.set(name, available.located)
     return available
   }

@@ -1,4 +1,4 @@
-import { copyFileSync, renameSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 
 /**
@@ -7,6 +7,8 @@ import { basename, join } from 'node:path'
  */
 export function keepOwnCopy(program: string, busHost: string): string {
   const copy = join(busHost, basename(program))
+  // a host must be able to start on a full disk
+  if (existsSync(copy) && readFileSync(copy).equals(readFileSync(program))) return copy
   copyFileSync(program, `${copy}.new`)
   renameSync(`${copy}.new`, copy)
   return copy

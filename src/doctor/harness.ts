@@ -1,6 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import type { BusinessConfig, Config, CredentialConfig } from '../config/types.ts'
 import { availabilityOf } from '../harness/availability.ts'
+import { createVersions } from '../harness/version.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
 import { readUnitEnvironment } from './environment-file.ts'
 import type { Patient } from './patient.ts'
@@ -36,7 +37,7 @@ function hostVariables({ host, hostEnv, env, home }: Patient): HostVariables {
 }
 
 async function checkUse(host: HostVariables, config: Config, { harness, roles }: Use): Promise<Finding> {
-  const available = await availabilityOf(harness, config.system.harnesses[harness] ?? { bin: null }, host.variables)
+  const available = await availabilityOf({ versionOf: createVersions() }, harness, config.system.harnesses[harness] ?? { bin: null }, host.variables)
   const name = harness
   const whose = `(${roles.join(', ')})`
   if (available.ok) {

@@ -1,5 +1,4 @@
 import { closeSync, constants, lstatSync, openSync, unlinkSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { openControl } from '../client/control.ts'
 import { AppError, messageOf } from '../core/errors.ts'
@@ -7,6 +6,7 @@ import { tryFlock } from '../core/kernel.ts'
 import { assertSocketPath } from '../core/paths.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
 import { lockPathOf } from './host-process.ts'
+import { isAnswered } from '../core/listen.ts'
 import type { Patient } from './patient.ts'
 
 const NAMES = ['bus', 'launch', 'git', 'control'] as const
@@ -15,15 +15,6 @@ const HELLO_MS = 5000
 const socketsOf = (root: string): string[] => NAMES.map((name) => join(root, 'bus-host', `${name}.sock`))
 const isSocket = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true
 
-const answers = (path: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(path, () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => resolve(false))
-  })
-
 /** Under the host lock nobody starts, and what nobody answers is nobody's. */
 async function removeStale(root: string): Promise<string> {
   const fd = openSync(lockPathOf(root), constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600)
@@ -31,7 +22,7 @@ async function removeStale(root: string): Promise<string> {
     if (!tryFlock(fd)) throw new AppError('host-running', 'a bus host has started meanwhile')
     const removed: string[] = []
     for (const path of socketsOf(root)) {
-      if (!isSocket(path) || (await answers(path))) continue
+      if (!isSocket(path) || (await isAnswered(path))) continue
       unlinkSync(path)
       removed.push(path)
     }
@@ -54,7 +45,7 @@ function checkLength(root: string): Finding {
 /** Nobody holds the lock, so a socket file is what a crash left; a start removes it, too. */
 async function checkWithoutHost(root: string): Promise<Finding> {
   const there = socketsOf(root).filter(isSocket)
-  const answering = await Promise.all(there.map(answers))
+  const answering = await Promise.all(there.map(isAnswered))
   const foreign = there.filter((_, at) => answering[at])
   if (foreign.length > 0) {
     const message = `somebody who does not hold the host lock answers on ${foreign.join(', ')}`

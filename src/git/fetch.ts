@@ -2,6 +2,7 @@ import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, errnoOf } from '../core/errors.ts'
 import { gitEnvironment } from './command.ts'
+import { assertRoom } from './disk-full.ts'
 import type { RepositoryLocks } from './lock.ts'
 import { listRefs, type RefDeps } from './refs.ts'
 import { MAIN_REF, repositoryPath, workRef } from './repository.ts'
@@ -70,6 +71,7 @@ async function makeBundle(deps: FetchDeps, repository: string, refs: readonly st
     ...(signal === undefined ? {} : { signal }),
   })
   if (result.timedOut) throw new AppError('busy', 'making the bundle took too long')
+  assertRoom(result, 'the bundle cannot be made')
   if (result.exitCode !== 0) throw new Error(`making a bundle failed (exit ${String(result.exitCode)}): ${result.stderr.slice(-500)}`)
 }
 

@@ -24,15 +24,36 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** A pack is there for git once its index is: that one moves last. */
+/** A pack is there for git once its index is: that one moves last, and goes first. */
 const indexLast = (a: string, b: string): number => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx'))
 
-/** Moves the packs of a quarantine into the repository; durable when it returns. git has synced the packs themselves. */
-export async function admitPacks(quarantine: string, repository: string): Promise<void> {
+/** Packs that were moved into a repository. */
+export interface AdmittedPacks {
+  /** Removes them again; those that were there before stay. Only while nothing refers to their objects, under the same hold of the lock. */
+  readonly undo: () => Promise<void>
+}
+
+async function removePacks(directory: string, names: readonly string[]): Promise<void> {
+  for (const name of [...names].sort(indexLast).reverse()) await rm(join(directory, name), { force: true })
+  await syncDirectory(directory)
+}
+
+/** Moves the packs of a quarantine into the repository; durable when it returns. git has synced the packs themselves. On failure nothing has moved. */
+export async function admitPacks(quarantine: string, repository: string): Promise<AdmittedPacks> {
   const [from, to] = [join(quarantine, 'objects', 'pack'), join(repository, 'objects', 'pack')]
-  const names = (await entriesOf(from)).filter((name) => /^pack-[0-9a-f]{40}\.(pack|idx|rev)$/.test(name))
-  for (const name of names.sort(indexLast)) await rename(join(from, name), join(to, name))
-  await syncDirectory(to)
+  const there = new Set(await entriesOf(to))
+  const isWhole = (name: string): boolean => there.has(name.replace(/\.\w+$/, '.idx'))
+  // a pack is named by its content: one that another push brought is the same, and is not ours to remove
+  const names = (await entriesOf(from)).filter((name) => /^pack-[0-9a-f]{40}\.(pack|idx|rev)$/.test(name) && !isWhole(name))
+  const undo = (): Promise<void> => removePacks(to, names)
+  try {
+    for (const name of names.sort(indexLast)) await rename(join(from, name), join(to, name))
+    await syncDirectory(to)
+  } catch (error) {
+    await undo()
+    throw error
+  }
+  return { undo }
 }
 
 /** The empty read-only file that stands for git's global configuration; made anew where it is not that. */

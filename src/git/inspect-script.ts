@@ -44,12 +44,17 @@ both() { GIT_OBJECT_DIRECTORY=$own GIT_ALTERNATE_OBJECT_DIRECTORIES=$GIT_DIR/obj
 git cat-file --batch-check='%(objecttype) %(objectname)' >prerequisites || exit 70
 grep -v '^commit ' prerequisites && exit 10
 
-if ! index "--strict=$strict" >index; then
+index "--strict=$strict" >index
+case $? in
+0) ;;
+153) exit 153 ;; # SIGXFSZ
+*)
   # of what kind the failure is, is asked again without the checks; the words only name object and check
   index >/dev/null 2>&1 || exit 12
   both rev-list --objects --quiet "$tip" --not --all 2>&1 >/dev/null || exit 13
   exit 11
-fi
+  ;;
+esac
 GIT_OBJECT_DIRECTORY=$own git cat-file --batch-all-objects --unordered --batch-check='%(objectsize)' >sizes || exit 70
 sum=0
 while read -r size; do sum=$((sum + size)); done <sizes

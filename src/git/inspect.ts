@@ -2,6 +2,7 @@ import { AppError } from '../core/errors.ts'
 import type { HelperResult, RunHelper } from '../core/run-helper.ts'
 import type { BundleHeader } from './bundle.ts'
 import { gitEnvironment } from './command.ts'
+import { assertRoom } from './disk-full.ts'
 import { INSPECT_EXIT, INSPECT_SCRIPT, STRICT_CHECKS } from './inspect-script.ts'
 import { type Change, findViolation, parseChange } from './policy.ts'
 
@@ -120,13 +121,16 @@ const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperRes
 
 /**
  * Indexes a bundle's objects into its quarantine and judges them; the repository is only read. Returns the current tip of the
- * work ref. Throws `missing-prerequisites`, `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`.
+ * work ref. Throws `missing-prerequisites`, `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`, `disk-full`.
  */
 export async function inspectPush(deps: InspectDeps, inspection: Inspection): Promise<string | null> {
   const result = await runScript(deps, inspection)
   if (result.timedOut || result.stdout.length >= REPORT_BYTES) throw new AppError('bundle-too-big', 'checking the push takes longer than the limits allow')
   const judged: readonly (number | null)[] = [INSPECT_EXIT.ok, INSPECT_EXIT.unrelated, INSPECT_EXIT.notForward]
-  if (!judged.includes(result.exitCode)) throw toRefusal(result, inspection)
+  if (!judged.includes(result.exitCode)) {
+    assertRoom(result, 'the push cannot be unpacked')
+    throw toRefusal(result, inspection)
+  }
   const report = parseReport(result.stdout)
   assertPolicy(report)
   if (result.exitCode === INSPECT_EXIT.unrelated) throw new AppError('unrelated-history', `${inspection.header.tip} shares no history with main`)

@@ -4,7 +4,7 @@ import { AppError } from '../core/errors.ts'
 import type { Failpoint } from '../core/failpoint.ts'
 import type { Log } from '../core/log.ts'
 import { type BundleHeader, HEADER_BYTES, packObjects, parseBundleHeader } from './bundle.ts'
-import { admitPacks } from './incoming.ts'
+import { type AdmittedPacks, admitPacks } from './incoming.ts'
 import { inspectPush, type InspectDeps } from './inspect.ts'
 import type { RepositoryLocks } from './lock.ts'
 import { moveRef } from './refs.ts'
@@ -34,8 +34,13 @@ export interface AcceptedPush {
   readonly commit: string
 }
 
-/** Writes the push down in one transaction and returns its id; for a tip that is recorded already, that one's. */
-export type RecordPush = (accepted: { readonly ref: string; readonly commit: string }) => Promise<string>
+/** What the rows say of a push, and get of it. */
+export interface PushRows {
+  /** May it still be recorded? Asked once its objects are judged: throws what `record` would refuse. */
+  readonly ask: () => Promise<unknown>
+  /** Writes the push down in one transaction and returns its id; for a tip that is recorded already, that one's. */
+  readonly record: (accepted: { readonly ref: string; readonly commit: string }) => Promise<string>
+}
 
 const LOCK_TIMEOUT_MS = 120_000
 const PACK_HEADER_BYTES = 12
@@ -61,25 +66,51 @@ async function judgeHeader(deps: IntakeDeps, { directory, commit }: IncomingPush
   return header
 }
 
-async function rollBack(deps: IntakeDeps, repository: string, ref: string, from: string, to: string | null): Promise<void> {
-  const moved = await moveRef(deps, repository, ref, from, to).catch(() => false)
-  if (!moved) deps.log.error({ repository, ref }, 'a ref without its push row stays until recovery')
+/** The ref first: the objects go only when nothing refers to them. */
+async function rollBack(deps: IntakeDeps, move: RefMove, packs: AdmittedPacks): Promise<void> {
+  const { repository, ref, from, to } = move
+  const moved = await moveRef(deps, repository, ref, to, from).catch(() => false)
+  if (!moved) return void deps.log.error({ repository, ref }, 'a ref without its push row stays until recovery')
+  await removeAdmitted(deps, repository, packs)
+}
+
+async function removeAdmitted(deps: IntakeDeps, repository: string, packs: AdmittedPacks): Promise<void> {
+  await packs.undo().catch((error: unknown) => deps.log.warn({ err: error, repository }, 'the objects of a refused push stay'))
+}
+
+interface RefMove {
+  readonly repository: string
+  readonly ref: string
+  readonly from: string | null
+  readonly to: string
+}
+
+/** Moves the work ref once the objects are there; they go again when it cannot be moved. */
+async function moveTo(deps: IntakeDeps, { repository, ref, from, to }: RefMove, packs: AdmittedPacks): Promise<void> {
+  try {
+    deps.failpoint('push.ref')
+    if (!(await moveRef(deps, repository, ref, from, to))) throw new AppError('busy', `${ref} was moved by somebody else`)
+  } catch (error) {
+    await removeAdmitted(deps, repository, packs)
+    throw error
+  }
 }
 
 /** Objects, then ref, then row: what a crash leaves in between is put right by recovery, which goes by the rows. */
-async function admit(deps: IntakeDeps, push: IncomingPush, current: string | null, record: RecordPush): Promise<AcceptedPush> {
+async function admit(deps: IntakeDeps, push: IncomingPush, from: string | null, rows: PushRows): Promise<AcceptedPush> {
   const { business, project, task, commit, directory } = push
   const [repository, ref] = [repositoryPath(deps.gitRoot, business, project), workRef(task)]
-  if (current === commit) return { push: await record({ ref, commit }), ref, commit }
+  if (from === commit) return { push: await rows.record({ ref, commit }), ref, commit }
+  await rows.ask()
   deps.failpoint('push.objects')
-  await admitPacks(directory, repository)
-  deps.failpoint('push.ref')
-  if (!(await moveRef(deps, repository, ref, current, commit))) throw new AppError('busy', `${ref} was moved by somebody else`)
+  const packs = await admitPacks(directory, repository)
+  const move = { repository, ref, from, to: commit }
+  await moveTo(deps, move, packs)
   deps.failpoint('push.row')
   try {
-    return { push: await record({ ref, commit }), ref, commit }
+    return { push: await rows.record({ ref, commit }), ref, commit }
   } catch (error) {
-    await rollBack(deps, repository, ref, commit, current)
+    await rollBack(deps, move, packs)
     throw error
   }
 }
@@ -87,9 +118,9 @@ async function admit(deps: IntakeDeps, push: IncomingPush, current: string | nul
 /**
  * Takes a push: header, objects into a quarantine, policy, history, then the work ref by compare-and-swap and the row. A refused
  * push leaves no object behind. Throws `bundle-invalid`, `bundle-too-big`, `missing-prerequisites`, `fsck-failed`,
- * `unrelated-history`, `not-fast-forward`, `busy`, and what `record` refuses.
+ * `unrelated-history`, `not-fast-forward`, `busy`, `disk-full`, and what the rows refuse.
  */
-export async function receivePush(deps: IntakeDeps, push: IncomingPush, record: RecordPush): Promise<AcceptedPush> {
+export async function receivePush(deps: IntakeDeps, push: IncomingPush, rows: PushRows): Promise<AcceptedPush> {
   const { business, project, task, directory, signal } = push
   const header = await judgeHeader(deps, push)
   const repository = repositoryPath(deps.gitRoot, business, project)
@@ -97,6 +128,6 @@ export async function receivePush(deps: IntakeDeps, push: IncomingPush, record: 
     const current = await inspectPush(deps, { repository, directory, header, ref: workRef(task), signal })
     held.throwIfAborted()
     signal?.throwIfAborted()
-    return admit(deps, push, current, record)
+    return admit(deps, push, current, rows)
   })
 }

@@ -1,6 +1,7 @@
 import lockfile from 'proper-lockfile'
 import { AppError, errnoOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
+import { orDiskFull } from './disk-full.ts'
 
 const STALE_MS = 30_000
 const HEARTBEAT_MS = 5_000
@@ -49,7 +50,7 @@ export function createRepositoryLocks({ log }: { readonly log: Log }): Repositor
       return await lockfile.lock(repository, { realpath: false, stale: STALE_MS, update: HEARTBEAT_MS, retries, onCompromised })
     } catch (error) {
       if (errnoOf(error) === 'ELOCKED') throw busy()
-      throw error
+      throw orDiskFull(error, 'the repository cannot be locked')
     }
   }
 

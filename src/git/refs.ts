@@ -1,6 +1,7 @@
 import { AppError } from '../core/errors.ts'
 import type { HelperResult, RunHelper } from '../core/run-helper.ts'
 import { gitCommand } from './command.ts'
+import { assertRoom } from './disk-full.ts'
 
 const GIT_TIMEOUT_MS = 60_000
 const NONE = '0'.repeat(40)
@@ -32,6 +33,7 @@ export async function moveRef(deps: RefDeps, repository: string, ref: string, fr
   const args = to === null ? ['update-ref', '-d', '--end-of-options', ref, from ?? NONE] : ['update-ref', '--end-of-options', ref, to, from ?? NONE]
   const result = await runGit(deps, repository, args, { readOnly: false })
   if (result.timedOut) throw new AppError('busy', `moving ${ref} took too long`)
+  assertRoom(result, `${ref} cannot be moved`)
   return result.exitCode === 0
 }
 

@@ -9,6 +9,7 @@ import type { SessionPrincipal } from '../protocol/common.ts'
 import { FRAME_LIMIT, parseFrame, toFrame } from '../protocol/frame.ts'
 import { type FetchHeader, type FetchReply, type GitHeader, gitHeaderSchema, type GitRefusal, type PushHeader, type PushReply } from '../protocol/git.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
+import { assertFree, orDiskFull } from './disk-full.ts'
 import { bundleFor, type FetchDeps } from './fetch.ts'
 import { openIncoming } from './incoming.ts'
 import { type IntakeDeps, receivePush } from './intake.ts'
@@ -44,6 +45,8 @@ export const GIT_TIMES: GitTimes = { firstFrameMs: 10_000, totalMs: 600_000, win
 export interface GitServerDeps extends Omit<IntakeDeps, 'limits'>, FetchDeps {
   readonly limits: IntakeDeps['limits'] & { readonly pushBytes: number }
   readonly ports: GitPorts
+  /** What is free on the disk of the repositories. */
+  readonly freeBytes: () => Promise<number>
   readonly times?: GitTimes
   readonly log: Log
 }
@@ -56,7 +59,8 @@ interface Exchange {
   readonly times: GitTimes
 }
 
-function toRefusal(error: unknown, log: Log): GitRefusal {
+function toRefusal(thrown: unknown, log: Log): GitRefusal {
+  const error = orDiskFull(thrown, 'the request cannot be served')
   if (error instanceof AppError) return { ok: false, error: error.code, ...(error.message === '' ? {} : { why: error.message }) }
   log.error({ err: error }, 'git request failed')
   return { ok: false, error: 'internal' }
@@ -99,13 +103,18 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
   const { project, task, commit, size } = header
   if (size > limits.pushBytes) throw new AppError('bundle-too-big', `a bundle of ${String(size)} bytes; at most ${String(limits.pushBytes)} are allowed`)
   await ports.beginPush(principal, { project, task })
+  assertFree(await deps.freeBytes(), size)
   const synced = syncQuietly(deps, principal.business, project)
   await using incoming = await openIncoming(gitRoot)
   await receiveBytes(exchange, join(incoming.path, 'bundle'), size)
   await synced
   const wanted = { business: principal.business, project, task, commit, directory: incoming.path, signal: exchange.signal }
-  const accepted = await receivePush(deps, wanted, ({ ref }) => ports.finishPush(principal, { project, task, ref, commit }))
+  const accepted = await receivePush(deps, wanted, {
+    ask: async () => ports.beginPush(principal, { project, task }),
+    record: ({ ref }) => ports.finishPush(principal, { project, task, ref, commit }),
+  })
   deps.log.info({ run: principal.run, project, task, commit, push: accepted.push }, 'push accepted')
+  deps.failpoint('push.reply')
   exchange.socket.write(toFrame({ ok: true, ...accepted } satisfies PushReply))
 }
 

@@ -1,5 +1,5 @@
 import semver from 'semver'
-import type { Environment, HarnessPins, LocatedHarness } from './contract.ts'
+import type { Environment, HarnessPins, LocatedHarness, VersionOf } from './contract.ts'
 import { findHarness } from './registry.ts'
 
 /** May a session of this harness be launched? Step 7 of the gate: the program, then its session credential. */
@@ -15,10 +15,15 @@ export function whyNotPinned(range: string | null, { bin, version }: Pick<Locate
   return `${bin} is version ${version ?? 'unknown'}, and system.yaml pins ${range}`
 }
 
-export async function availabilityOf(name: string, pins: HarnessPins, hostEnv: Environment): Promise<Availability> {
+export async function availabilityOf(
+  { versionOf }: { readonly versionOf: VersionOf },
+  name: string,
+  pins: HarnessPins,
+  hostEnv: Environment,
+): Promise<Availability> {
   const harness = findHarness(name)
   if (harness === undefined) return { ok: false, code: 'harness-missing', why: `there is no harness ${name}` }
-  const located = await harness.locate(pins, hostEnv)
+  const located = await harness.locate(pins, hostEnv, versionOf)
   const missing = located === null ? harness.whyMissing(pins, hostEnv) : whyNotPinned(pins.version ?? null, located)
   if (located === null || missing !== null) return { ok: false, code: 'harness-missing', why: missing ?? '' }
   const noCredential = harness.whyNoCredential(hostEnv)

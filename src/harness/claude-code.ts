@@ -1,6 +1,6 @@
 import type { Environment, Harness, HarnessSettings, Placeholder } from './contract.ts'
 import { CONVERSATION_FILE } from './conversation-file.ts'
-import { executableAt, onPath, versionOf } from './locate.ts'
+import { executableAt, onPath } from './locate.ts'
 
 const DEST_DIR = '/opt/mosaic/claude-code'
 const INSIDE = `${DEST_DIR}/claude`
@@ -36,7 +36,7 @@ export const claudeCode: Harness = {
   needsSessionCredential: true,
   needsModelSocket: true,
   stateEntries: ['projects', 'todos', CONVERSATION_FILE],
-  async locate(settings, hostEnv) {
+  async locate(settings, hostEnv, versionOf) {
     const named = namedBin(settings, hostEnv)
     const bin = named === undefined ? await onPath('claude', hostEnv) : await executableAt(named)
     if (bin === null) return null

@@ -15,6 +15,9 @@ export interface HarnessPins extends HarnessSettings {
 }
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** The trimmed first line that `BIN --version` prints; null when it fails, says nothing or takes too long. */
+export type VersionOf = (bin: string, hostEnv: Environment) => Promise<string | null>
+
 /** A harness as it was found on the host. */
 export interface LocatedHarness {
   /** The program's real path on the host; null for one that ships with Mosaic. */
@@ -62,7 +65,7 @@ export interface Harness {
   /** Names in `state/` that carry a conversation and survive a launch; all else there is removed. */
   readonly stateEntries: readonly string[]
   /** Finds the program; null when it is not installed. */
-  readonly locate: (settings: HarnessSettings, hostEnv: Environment) => Promise<LocatedHarness | null>
+  readonly locate: (settings: HarnessSettings, hostEnv: Environment, versionOf: VersionOf) => Promise<LocatedHarness | null>
   /** Why it was not found, in one sentence for the launch log. */
   readonly whyMissing: (settings: HarnessSettings, hostEnv: Environment) => string
   /** Why the host's environment holds no session credential; null when it holds one or none is needed. */

@@ -1,7 +1,7 @@
 import { dirname, relative } from 'node:path'
 import type { Harness, Placeholder } from './contract.ts'
 import { CONVERSATION_FILE } from './conversation-file.ts'
-import { executableAt, onPath, versionOf } from './locate.ts'
+import { executableAt, onPath } from './locate.ts'
 
 const DEST_DIR = '/opt/mosaic/pi'
 const PACKAGE_ROOT = /^(.*\/node_modules)\/(?:@[^/]+\/)?[^/]+\//
@@ -35,7 +35,7 @@ export const pi: Harness = {
   needsSessionCredential: false,
   needsModelSocket: true,
   stateEntries: ['sessions', CONVERSATION_FILE],
-  async locate(settings, hostEnv) {
+  async locate(settings, hostEnv, versionOf) {
     const bin = settings.bin === null ? await onPath('pi', hostEnv) : await executableAt(settings.bin)
     if (bin === null) return null
     const { source, dest, inside } = placeOf(bin)

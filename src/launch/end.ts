@@ -1,4 +1,4 @@
-import { type EndReason, RUNNER_EXIT } from '../protocol/common.ts'
+import { type EndReason, RUNNER_EXIT } from '../protocol/end-reasons.ts'
 
 /** What the host itself did to end a run, if anything. */
 export interface EndIntent {

@@ -61,3 +61,20 @@ export const FAILPOINTS = [
 ] as const
 export type FailpointName = (typeof FAILPOINTS)[number]
 export type Failpoint = AnyFailpoint<FailpointName>
+
+/** The same for a push, a verdict and a close, at which test/e2e/git-failpoints.test.ts lets hosts die; git and bus pass them by name. */
+export const GIT_FAILPOINTS = [
+  // a push: packs moved, ref moved, row written, transaction committed, reply
+  'push.objects',
+  'push.ref',
+  'push.row',
+  'push.commit',
+  'push.reply',
+  // a verdict, with the ref that an approval sets, and the close that it allows
+  'verdict.commit',
+  'review.ref',
+  'verdict.reply',
+  'close.commit',
+  'close.reply',
+] as const
+export type GitFailpointName = (typeof GIT_FAILPOINTS)[number]

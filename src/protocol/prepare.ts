@@ -31,7 +31,8 @@ export interface WorkspaceRequest {
 export interface UnsavedRequest {
   readonly op: 'unsaved'
   readonly workspace: string
-  readonly projects: readonly { readonly id: string; readonly repository: string | null }[]
+  /** Whose repository a clone of that name is judged by; whatever else is in the workspace is found there. */
+  readonly projects: readonly { readonly id: string; readonly repository: string }[]
   readonly budgetMs: number
 }
 

@@ -1,5 +1,6 @@
 import type { MessageState, RunState } from '../core/states.ts'
-import type { EndReason, EnvOutcome, LaunchEvent, MessageClass } from './common.ts'
+import type { EnvOutcome, LaunchEvent, MessageClass } from './common.ts'
+import type { EndReason } from './end-reasons.ts'
 
 /** The JSON rows of the CLI and of the control socket. Absent values are null, times RFC 3339 UTC, sizes bytes, durations ms. */
 

@@ -9,7 +9,8 @@ import { toCredentialEnv } from './credentials.ts'
 import { foreignDescriptors, openDescriptors } from './descriptors.ts'
 import type { Journal } from './journal.ts'
 import { createRedact } from './redact.ts'
-import { EXIT_CODES, FAILED_EXIT_CODE, RunEnd } from './run-end.ts'
+import { RUNNER_EXIT } from '../protocol/end-reasons.ts'
+import { FAILED_EXIT_CODE, RunEnd } from './run-end.ts'
 import { parseSecrets, readSessionFile } from './session-file.ts'
 import { readGiven } from './stdin.ts'
 
@@ -74,7 +75,7 @@ async function live({ sessionPath, input, env, journal, now }: RunnerDeps, scope
 }
 
 function toExitCode(error: unknown, journal: Journal): number {
-  const code = error instanceof RunEnd ? EXIT_CODES[error.reason] : FAILED_EXIT_CODE
+  const code = error instanceof RunEnd ? RUNNER_EXIT[error.reason] : FAILED_EXIT_CODE
   const why = messageOf(error)
   if (why !== '') journal.write(`${why}, exiting ${String(code)}`)
   return code

@@ -24,7 +24,13 @@ export function createReserve(path: string, log: Log): Reserve {
   let kept = false
   const keep = (): void => {
     const size = fs.lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
-    if (size < RESERVE_BYTES) fs.writeFileSync(path, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 })
+    if (size >= RESERVE_BYTES) {
+      kept = true
+      return
+    }
+    // the last space is for others
+    if (freeBytes(path) < ROOM_BYTES) throw new Error('less than 8 MiB are free')
+    fs.writeFileSync(path, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 })
     kept = true
   }
   try {
@@ -43,7 +49,6 @@ export function createReserve(path: string, log: Log): Reserve {
     refill() {
       if (kept) return
       try {
-        if (freeBytes(path) < ROOM_BYTES) return
         keep()
         log.info('the reserve for a full disk is kept again')
       } catch (error) {

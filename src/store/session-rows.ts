@@ -1,5 +1,6 @@
 import type { ProcessId } from './session-types.ts'
-import type { EndReason, EnvOutcome } from '../protocol/common.ts'
+import type { EnvOutcome } from '../protocol/common.ts'
+import type { EndReason } from '../protocol/end-reasons.ts'
 import type { RunState } from '../core/states.ts'
 import type { SessionRecord } from './session-types.ts'
 

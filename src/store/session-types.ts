@@ -1,4 +1,5 @@
-import type { EndReason, EnvOutcome } from '../protocol/common.ts'
+import type { EnvOutcome } from '../protocol/common.ts'
+import type { EndReason } from '../protocol/end-reasons.ts'
 import type { RunRow } from '../protocol/rows.ts'
 
 export interface ProcessId {

@@ -1,6 +1,7 @@
-import { lstat } from 'node:fs/promises'
+import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, errnoOf } from '../core/errors.ts'
+import { isId } from '../core/ids.ts'
 import { repositoryPath } from '../git/repository.ts'
 import type { KeptReason } from '../protocol/common.ts'
 import { type CloneRequest, emptyResultSchema, type SyncResult, type UnsavedReason, unsavedResultSchema, workspaceResultSchema } from '../protocol/prepare.ts'
@@ -160,20 +161,31 @@ async function syncInTime(deps: SyncDeps, business: string, project: Project, ti
   }
 }
 
-/** What of a workspace would be lost with it: dirty trees, commits that the working repository lacks, and clones that cannot be judged. */
+/** The working repositories that a workspace's entries may be clones of, by the entries' names. */
+async function repositoriesOf(gitRoot: string, business: string, names: readonly string[]): Promise<{ id: string; repository: string }[]> {
+  const found: { id: string; repository: string }[] = []
+  for (const id of names.filter(isId)) {
+    const repository = repositoryPath(gitRoot, business, id)
+    if (!(await isAbsent(repository))) found.push({ id, repository })
+  }
+  return found
+}
+
+/**
+ * What of a workspace would be lost with it: dirty trees, commits that the working repository lacks, clones that cannot be judged,
+ * and whatever stands beside the clones. It goes by what is in the workspace: the configuration may have dropped a project since.
+ */
 export async function unsavedWork(
   deps: Pick<SyncDeps, keyof AskDeps | 'gitRoot'>,
-  input: { readonly business: string; readonly projects: readonly { readonly id: string }[]; readonly workspace: Pinned; readonly signal?: AbortSignal },
+  input: { readonly business: string; readonly workspace: Pinned; readonly signal?: AbortSignal },
 ): Promise<readonly UnsavedProject[]> {
   const { business, workspace, signal } = input
-  const projects: { id: string; repository: string | null }[] = []
-  for (const { id } of input.projects) {
-    const repository = repositoryPath(deps.gitRoot, business, id)
-    projects.push({ id, repository: (await isAbsent(repository)) ? null : repository })
-  }
-  const repositories = projects.flatMap(({ repository }) => (repository === null ? [] : [readable(repository)]))
+  const names = await readdir(`/proc/self/fd/${String(workspace.fd)}`)
+  // a sandbox costs more than the rest of a look
+  if (names.length === 0) return []
+  const projects = await repositoriesOf(deps.gitRoot, business, names)
   // a look may write what git refreshes by itself; nothing of ours needs it
-  const binds = [{ ...writable(workspace), readOnly: true }, ...repositories]
+  const binds = [{ ...writable(workspace), readOnly: true }, ...projects.map(({ repository }) => readable(repository))]
   const request = { op: 'unsaved', workspace: workspace.path, projects, budgetMs: UNSAVED_TIMEOUT_MS } as const
   return (await askHelper(deps, request, unsavedResultSchema, { binds, timeoutMs: UNSAVED_TIMEOUT_MS, signal })).unsaved
 }

@@ -118,6 +118,29 @@ describe('hello', () => {
 })
 
 describe('calls', () => {
+  test('another run of the same role releases nothing: neither by its own call nor by naming the holder', async () => {
+    const at = company()
+    const { dial, admit } = await served(at)
+    const [holder, other] = [at.start('coder'), at.start('coder')]
+    admit('holder', holder)
+    admit('other', other)
+    const peers = { holder: dial(), other: dial() }
+    for (const [cap, peer] of Object.entries(peers)) {
+      peer.send({ id: 0, method: 'hello', params: { cap, protocol: 1 } })
+      await peer.next()
+    }
+    await peers.holder.call('role.claim')
+    await peers.other.call('role.release')
+    for (const params of [{ run: holder.run }, { instance: 'coder' }, { role: 'coder' }]) {
+      expect(await peers.other.call('role.release', params)).toMatchObject({ ok: false, error: 'invalid-request' })
+    }
+    expect(await peers.other.call('role.claim')).toMatchObject({ ok: false, error: 'role-held' })
+    expect(at.broker.roles.agents().find(({ instance }) => instance === 'coder')).toMatchObject({ holder_run: holder.run })
+    // the control: the holder may
+    await peers.holder.call('role.release')
+    expect(await peers.other.call('role.claim')).toMatchObject({ ok: true })
+  })
+
   async function greeted(ports: Partial<BusPorts<null>> = {}, instance = 'coder') {
     const at = company()
     const { dial, admit } = await served(at, ports)

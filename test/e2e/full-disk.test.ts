@@ -1,11 +1,11 @@
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { CLIENT_PROTOCOL, connectCalls } from '../../src/client/connect.ts'
-import { AppError } from '../../src/core/errors.ts'
+import { AppError, errnoOf } from '../../src/core/errors.ts'
 import { packageRoot } from '../../src/core/paths.ts'
 import { Founder } from '../helpers/founder.ts'
 import { processesOf, PROGRAM, until, World } from '../helpers/world.ts'
@@ -37,7 +37,7 @@ class SmallDisk implements AsyncDisposable {
       '--',
       'sh',
       '-c',
-      `${host}; strace -f -s 300 -o /tmp/st2.$$ ${host}; echo "exit $?" >/tmp/st2.exit`,
+      `${host}; ${host}`,
     ]
     this.#child = spawn('bwrap', args, { env: world.env, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [this.#child.stdout, this.#child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => void (this.#output += text))
@@ -62,6 +62,19 @@ class SmallDisk implements AsyncDisposable {
     if (status !== 0) throw new Error(`resizing failed: ${stderr}`)
   }
 
+  /** Takes what room is left. */
+  fillUp(pid: number): void {
+    const file = openSync(join('/proc', String(pid), 'root', this.#world.data, 'filler'), 'w')
+    const chunk = Buffer.alloc(4096)
+    try {
+      for (;;) writeSync(file, chunk)
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOSPC') throw error
+    } finally {
+      closeSync(file)
+    }
+  }
+
   /** Is space kept for the ends of runs? */
   reserve(pid: number): boolean {
     return existsSync(join('/proc', String(pid), 'root', this.#world.data, 'mosaic.db.reserve'))
@@ -83,10 +96,10 @@ class SmallDisk implements AsyncDisposable {
 const codeOf = (error: unknown): string => (error instanceof AppError ? error.code : String(error))
 
 /** Sends until the store has no room left; what was acknowledged. */
-async function fill(founder: Founder): Promise<{ kept: Map<string, string>; code: string }> {
+async function fill(founder: Founder, bytes = 60_000): Promise<{ kept: Map<string, string>; code: string }> {
   const kept = new Map<string, string>()
   for (let n = 0; n < 1000; n++) {
-    const body = `${String(n)} ${'x'.repeat(60_000)}`
+    const body = `${String(n)} ${'x'.repeat(bytes)}`
     try {
       kept.set(await founder.send('pm', body), body)
     } catch (error) {
@@ -136,7 +149,8 @@ test('an end for which not even the reserve had room is recorded once there is s
   expect([await founder.ends(coder.run), disk.reserve(host)]).toMatchObject([[{ reason: 'stopped' }], false])
   // what the reserve gave is used up as well
   expect((await fill(founder)).code).toBe('disk-full')
-  disk.resize(host, disk.used(host) - 1_000_000)
+  for (const bytes of [8000, 500]) await fill(founder, bytes)
+  disk.fillUp(host)
   await founder.stop('reviewer')
   expect(await founder.ends(reviewer.run)).toEqual([])
   disk.resize(host, LARGE)

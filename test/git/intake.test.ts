@@ -259,7 +259,7 @@ describe('history', () => {
   test('a task that is closed when the row is to be written gets its ref back', async () => {
     const commit = w.forge.commit(goodTree, w.base)
     const record = (): Promise<string> => Promise.reject(new AppError('task-closed', 't-late is closed'))
-    await expect(w.push('t-late', w.forge.honest(commit, w.base), commit, { record })).rejects.toMatchObject({ code: 'task-closed' })
+    await expect(w.push('t-late', w.forge.honest(commit, w.base), commit, { rows: { record } })).rejects.toMatchObject({ code: 'task-closed' })
     expect(tip('t-late')).toBe('')
     await w.push('t-late', w.forge.honest(commit, w.base), commit)
     expect(tip('t-late')).toBe(commit)

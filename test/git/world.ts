@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { silentLog } from '../../src/core/log.ts'
 import { ensureGlobalConfig, openIncoming } from '../../src/git/incoming.ts'
-import { type AcceptedPush, type IntakeDeps, receivePush, type RecordPush } from '../../src/git/intake.ts'
+import { type AcceptedPush, type IntakeDeps, type PushRows, receivePush } from '../../src/git/intake.ts'
 import { syncProject } from '../../src/workspace/sync.ts'
 import { makeWorld, type World } from '../workspace/world.ts'
 import { createForge, type Forge } from './bundles.ts'
@@ -13,7 +13,7 @@ export interface GitWorld extends World {
   /** The project's first commit. */
   readonly base: string
   readonly recorded: { ref: string; commit: string }[]
-  push(task: string, bytes: Buffer, commit: string, more?: { intake?: Partial<IntakeDeps>; record?: RecordPush }): Promise<AcceptedPush>
+  push(task: string, bytes: Buffer, commit: string, more?: { intake?: Partial<IntakeDeps>; rows?: Partial<PushRows> }): Promise<AcceptedPush>
 }
 
 export async function makeGitWorld(): Promise<GitWorld> {
@@ -31,9 +31,12 @@ export async function makeGitWorld(): Promise<GitWorld> {
     log: silentLog,
   }
   const recorded: { ref: string; commit: string }[] = []
-  const record: RecordPush = (accepted) => {
-    recorded.push(accepted)
-    return Promise.resolve(`p${String(recorded.length)}`)
+  const rows: PushRows = {
+    ask: () => Promise.resolve(),
+    record: (accepted) => {
+      recorded.push(accepted)
+      return Promise.resolve(`p${String(recorded.length)}`)
+    },
   }
   return {
     ...w,
@@ -47,7 +50,7 @@ export async function makeGitWorld(): Promise<GitWorld> {
       return await receivePush(
         { ...intake, ...more.intake },
         { business: 'acme', project: 'stack', task, commit, directory: incoming.path },
-        more.record ?? record,
+        { ...rows, ...more.rows },
       )
     },
   }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { availabilityOf } from '../../src/harness/availability.ts'
 import { findHarness } from '../../src/harness/registry.ts'
+import { createVersions } from '../../src/harness/version.ts'
 
 let dir: string
 
@@ -20,24 +21,25 @@ async function program(name: string, version: string): Promise<string> {
 }
 
 const none = { bin: null }
+const deps = { versionOf: createVersions() }
 const KEY = { ANTHROPIC_API_KEY: 'k' }
 
 describe('the order of the gate: program, then credential', () => {
   test('script is always there', async () => {
-    expect(await availabilityOf('script', none, {})).toMatchObject({ ok: true, located: { bin: null } })
+    expect(await availabilityOf(deps, 'script', none, {})).toMatchObject({ ok: true, located: { bin: null } })
   })
 
   test('a harness that nobody knows is missing', async () => {
-    expect(await availabilityOf('nothing', none, {})).toEqual({ ok: false, code: 'harness-missing', why: 'there is no harness nothing' })
+    expect(await availabilityOf(deps, 'nothing', none, {})).toEqual({ ok: false, code: 'harness-missing', why: 'there is no harness nothing' })
   })
 
   test('claude-code: first the program, …', async () => {
-    expect(await availabilityOf('claude-code', { bin: join(dir, 'no') }, {})).toEqual({
+    expect(await availabilityOf(deps, 'claude-code', { bin: join(dir, 'no') }, {})).toEqual({
       ok: false,
       code: 'harness-missing',
       why: `${join(dir, 'no')} is no program that the bus host can run`,
     })
-    expect(await availabilityOf('claude-code', none, { PATH: dir })).toEqual({
+    expect(await availabilityOf(deps, 'claude-code', none, { PATH: dir })).toEqual({
       ok: false,
       code: 'harness-missing',
       why: 'no claude is on the PATH of the bus host',
@@ -48,7 +50,7 @@ describe('the order of the gate: program, then credential', () => {
     '… then its credential: %j holds none',
     async (env) => {
       const bin = await program('claude', '2.1.0 (Claude Code)')
-      expect(await availabilityOf('claude-code', { bin }, env)).toEqual({
+      expect(await availabilityOf(deps, 'claude-code', { bin }, env)).toEqual({
         ok: false,
         code: 'no-session-credential',
         why: "the bus host has none of CLAUDE_CODE_OAUTH_TOKEN, ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN with ANTHROPIC_BASE_URL; the bus unit's EnvironmentFile sets one when the bus starts",
@@ -58,7 +60,7 @@ describe('the order of the gate: program, then credential', () => {
 
   test.each([[KEY], [{ CLAUDE_CODE_OAUTH_TOKEN: 't' }], [{ ANTHROPIC_AUTH_TOKEN: 't', ANTHROPIC_BASE_URL: 'u' }]])('… and %j is one', async (env) => {
     const bin = await program('claude', '2.1.0 (Claude Code)')
-    expect(await availabilityOf('claude-code', { bin }, env)).toMatchObject({ ok: true, located: { bin, version: '2.1.0 (Claude Code)' } })
+    expect(await availabilityOf(deps, 'claude-code', { bin }, env)).toMatchObject({ ok: true, located: { bin, version: '2.1.0 (Claude Code)' } })
   })
 })
 
@@ -70,25 +72,28 @@ describe('locate', () => {
     const configured = await program('configured', '2.0')
     const named = await program('named', '3.0 (Claude Code)')
     const env = { PATH: `/nonexistent:${dir}` }
-    expect(await claude?.locate(none, env)).toMatchObject({ bin: onPath, version: '1.0' })
-    expect(await claude?.locate({ bin: configured }, env)).toMatchObject({ bin: configured, version: '2.0' })
-    expect(await claude?.locate({ bin: configured }, { ...env, MOSAIC_CLAUDE_BIN: named })).toMatchObject({ bin: named, version: '3.0 (Claude Code)' })
-    expect(await claude?.locate({ bin: configured }, { ...env, MOSAIC_CLAUDE_BIN: join(dir, 'gone') })).toBeNull()
+    expect(await claude?.locate(none, env, deps.versionOf)).toMatchObject({ bin: onPath, version: '1.0' })
+    expect(await claude?.locate({ bin: configured }, env, deps.versionOf)).toMatchObject({ bin: configured, version: '2.0' })
+    expect(await claude?.locate({ bin: configured }, { ...env, MOSAIC_CLAUDE_BIN: named }, deps.versionOf)).toMatchObject({
+      bin: named,
+      version: '3.0 (Claude Code)',
+    })
+    expect(await claude?.locate({ bin: configured }, { ...env, MOSAIC_CLAUDE_BIN: join(dir, 'gone') }, deps.versionOf)).toBeNull()
   })
 
   test('a link is followed to the file that is bound; what cannot be run is none', async () => {
     const bin = await program('real', '1.0')
     await symlink(bin, join(dir, 'claude'))
-    expect((await claude?.locate(none, { PATH: dir }))?.programs).toEqual([{ source: bin, dest: '/opt/mosaic/claude-code/claude' }])
+    expect((await claude?.locate(none, { PATH: dir }, deps.versionOf))?.programs).toEqual([{ source: bin, dest: '/opt/mosaic/claude-code/claude' }])
     await chmod(bin, 0o644)
-    expect(await claude?.locate(none, { PATH: dir })).toBeNull()
-    expect(await claude?.locate({ bin: dir }, {})).toBeNull()
+    expect(await claude?.locate(none, { PATH: dir }, deps.versionOf)).toBeNull()
+    expect(await claude?.locate({ bin: dir }, {}, deps.versionOf)).toBeNull()
   })
 
   test('a program that fails has no version', async () => {
     const bin = await program('claude', '1.0')
     await writeFile(bin, '#!/bin/sh\nexit 1\n')
-    expect(await claude?.locate({ bin }, {})).toMatchObject({ bin, version: null })
+    expect(await claude?.locate({ bin }, {}, deps.versionOf)).toMatchObject({ bin, version: null })
   })
 
   test('pi: the node_modules directory around it is what it needs', async () => {
@@ -97,7 +102,7 @@ describe('locate', () => {
     await mkdir(home, { recursive: true })
     await writeFile(join(home, 'cli.js'), '#!/bin/sh\necho 0.74.2\n', { mode: 0o755 })
     await symlink(join(home, 'cli.js'), join(dir, 'pi'))
-    const located = await findHarness('pi')?.locate(none, { PATH: dir })
+    const located = await findHarness('pi')?.locate(none, { PATH: dir }, deps.versionOf)
     expect(located).toMatchObject({ version: '0.74.2', programs: [{ source: join(dir, 'lib', 'node_modules'), dest: '/opt/mosaic/pi/node_modules' }] })
   })
 })

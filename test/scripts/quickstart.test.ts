@@ -12,6 +12,11 @@ function oneLine(outcome: Outcome): string {
   return lines[0] ?? ''
 }
 
+const oneLineAtEnd = ({ status, stderr }: Outcome): string => {
+  expect(status).toBe(1)
+  return stderr.trim().split('\n').at(-1) ?? ''
+}
+
 describe('bin/quickstart', () => {
   test('installs, builds, then shows the main job', async () => {
     using clone = createClone()
@@ -36,6 +41,21 @@ describe('bin/quickstart', () => {
     clone.file('node_modules/better-sqlite3/index.js', "throw new Error('another ABI')\n")
     await clone.run('quickstart')
     expect(clone.npmCalls()).toEqual([INSTALL, BUILD, INSTALL, BUILD])
+  })
+
+  test("an addon that was compiled for another Node.js is said to be that, as Debian's npm makes it", async () => {
+    using clone = createClone()
+    const broken = "echo 'process.abort()' >node_modules/better-sqlite3/index.js"
+    const built = `echo '    "nodedir": "/usr/include/other",' >node_modules/better-sqlite3/build/config.gypi`
+    clone.program('npm', `mkdir -p node_modules/better-sqlite3/build; ${broken}; ${built}`)
+    clone.program('node', `case "$1" in -p) echo "20.19.0 115 /opt/node/bin/node" ;; *) exec '${process.execPath}' "$@" ;; esac`)
+    expect(oneLineAtEnd(await clone.run('quickstart'))).toContain(
+      'compiled with the headers in /usr/include/other, which are not those of Node.js 20.19.0 (/opt/node/bin/node)',
+    )
+    clone.program('npm', `mkdir -p node_modules/better-sqlite3; ${broken}`)
+    clone.file('package-lock.json', '{ "lockfileVersion": 3 }\n')
+    clone.file('node_modules/better-sqlite3/build/config.gypi', '')
+    expect(oneLineAtEnd(await clone.run('quickstart'))).toContain('is ignore-scripts set')
   })
 
   test('works from any folder, through a link', async () => {

@@ -15,7 +15,7 @@ const prepare = async (more: Partial<PrepareInput> = {}): Promise<PreparedProjec
   const input = { business: 'acme', projects: [{ id: 'stack', root: w.project, branch: 'main' }], workspace: w.workspace, deadlineMs: 20_000, ...more }
   return (await prepareWorkspace(w.deps, input))[0]
 }
-const unsaved = () => unsavedWork(w.deps, { business: 'acme', projects: [{ id: 'stack' }], workspace: w.workspace })
+const unsaved = () => unsavedWork(w.deps, { business: 'acme', workspace: w.workspace })
 const left = (): string[] => readdirSync(w.workspace.path)
 
 test('clones the branch of the root, without hard links, and writes nothing to the root', async () => {

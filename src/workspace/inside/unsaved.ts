@@ -1,9 +1,11 @@
+import { lstatSync, readdirSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import type { GitSettings } from '../../git/command.ts'
 import type { UnsavedReason, UnsavedRequest, UnsavedResult } from '../../protocol/prepare.ts'
+import { isTemporaryClone } from '../names.ts'
 import type { Deadline } from './deadline.ts'
 import { type Clone, statusOf } from './look.ts'
-import { cloneSettings, findClone } from './prepare-clones.ts'
+import { cloneSettings } from './prepare-clones.ts'
 import { type GitRun, runGit } from './run-git.ts'
 
 interface Unsaved {
@@ -11,6 +13,10 @@ interface Unsaved {
   readonly deadline: Deadline
   readonly globalConfig: string
 }
+
+/** One is enough to keep a workspace; who wants to read more than these looks there. */
+const MAX_FOUND = 100
+const DECODER = new TextDecoder()
 
 /** The tips of everything that the working repository keeps. */
 async function savedTips(settings: GitSettings, deadline: Deadline): Promise<GitRun> {
@@ -26,27 +32,57 @@ async function hasUnpushed(clone: Clone, head: string | null, tips: string): Pro
   return run.stdout === '' ? null : 'unpushed'
 }
 
-async function judge(unsaved: Unsaved, project: UnsavedRequest['projects'][number]): Promise<UnsavedReason | null> {
-  const { request, globalConfig, deadline } = unsaved
-  const path = join(request.workspace, project.id)
+/** A clone by its repository; without one, every commit in it is nowhere else. */
+async function judgeClone({ request, globalConfig, deadline }: Unsaved, name: string): Promise<UnsavedReason | null> {
+  const path = join(request.workspace, name)
+  const repository = request.projects.find(({ id }) => id === name)?.repository ?? null
   const own = { globalConfig, safeDirectories: [path, join(path, '.git')] }
-  const settings = project.repository === null ? own : cloneSettings(globalConfig, path, project.repository)
+  const settings = repository === null ? own : cloneSettings(globalConfig, path, repository)
   const clone: Clone = { path, branch: '', settings, deadline: deadline.part(0.5) }
   const status = await statusOf(clone)
   if (typeof status === 'string') return status
   if (status.dirty) return 'dirty'
-  const tips =
-    project.repository === null ? null : await savedTips({ globalConfig, safeDirectories: [project.repository], gitDir: project.repository }, deadline)
+  const tips = repository === null ? null : await savedTips({ globalConfig, safeDirectories: [repository], gitDir: repository }, deadline)
   return hasUnpushed(clone, status.head, tips?.status === 0 ? tips.stdout : '')
+}
+
+function isEmptyDirectory(path: Buffer): boolean {
+  try {
+    return readdirSync(path).length === 0
+  } catch {
+    return false // what cannot be looked into is not known to be empty
+  }
+}
+
+const hasGit = (path: Buffer): boolean => {
+  try {
+    return lstatSync(Buffer.concat([path, Buffer.from('/.git')]), { throwIfNoEntry: false }) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** What of one entry would be lost. Nothing is in an empty file, a socket or a FIFO; a link is followed nowhere, and is content itself. */
+async function judgeEntry(unsaved: Unsaved, name: Buffer, text: string): Promise<UnsavedReason | null> {
+  const path = Buffer.concat([Buffer.from(`${unsaved.request.workspace}/`), name])
+  const facts: Stats | undefined = lstatSync(path, { throwIfNoEntry: false })
+  if (facts === undefined) return null
+  if (!facts.isDirectory()) return facts.size > 0 ? 'dirty' : null
+  if (isEmptyDirectory(path)) return null
+  if (!hasGit(path)) return 'dirty'
+  // git is not started in a directory whose name cannot be told to it
+  return Buffer.from(text).equals(name) ? judgeClone(unsaved, text) : 'unreadable'
 }
 
 /** What would be lost if the workspace were thrown away. A clone that cannot be judged counts as work. */
 export async function findUnsaved(unsaved: Unsaved): Promise<UnsavedResult> {
   const found: UnsavedResult['unsaved'] = []
-  for (const project of unsaved.request.projects) {
-    if (findClone(unsaved.request.workspace, project.id) === 'absent') continue
-    const reason = await judge(unsaved, project)
-    if (reason !== null) found.push({ project: project.id, reason })
+  for (const name of readdirSync(unsaved.request.workspace, { encoding: 'buffer' }).sort((a, b) => a.compare(b))) {
+    const text = DECODER.decode(name)
+    if (isTemporaryClone(text)) continue
+    const reason = await judgeEntry(unsaved, name, text)
+    if (reason !== null) found.push({ project: text, reason })
+    if (found.length >= MAX_FOUND) break
   }
   return { unsaved: found }
 }
