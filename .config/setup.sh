@@ -1,11 +1,13 @@
 # shellcheck shell=bash disable=SC2016 # the scripts given to sh take their arguments as $1
 # Gets a clone ready to run, as a plain user (in place) or as root (in a copy that an unprivileged user owns: Mosaic never runs as root).
-# Sourced by bin/quickstart and bin/test, with the clone as the current directory. What they call:
-#   set_up            installs what is missing, builds
-#   as_user COMMAND…  runs a command in the built clone, as the user
+# Sourced by bin/quickstart, bin/test and .config/test-agents.sh, with the clone as the current directory. What they call:
+#   set_up             installs what is missing, builds
+#   as_user COMMAND…   runs a command in the built clone, as the user
+#   with_npm COMMAND…  the same, for one that fetches packages
 # What goes wrong is said in one line, and ends the script with status 1.
 
-readonly PROGRAM=bin/${0##*/}
+PROGRAM=bin/${0##*/}
+if [[ $0 == *.config/* ]]; then PROGRAM=.config/${0##*/}; fi
 CLONE=$(pwd -P)
 WORK=$CLONE                        # where everything runs
 USER_NAME=$(id -un)                # as whom
@@ -149,7 +151,7 @@ copy_clone() {
     rm -rf "$1.new" "$1.old"
     mkdir -p "$1.new"
     tar -xf - -C "$1.new"
-    for kept in node_modules dist; do
+    for kept in node_modules dist .agents; do
       if [ -e "$1/$kept" ]; then mv "$1/$kept" "$1.new/"; fi
     done
     if [ -e "$1" ]; then mv "$1" "$1.old"; fi
@@ -166,7 +168,7 @@ list_files() {
     unset $(git rev-parse --local-env-vars)
     git -c safe.directory="$CLONE" -c core.fsmonitor=false ls-files -z --cached --others --exclude-standard
   else
-    find . \( -name node_modules -o -name dist \) -prune -o \( -type f -o -type l \) -print0
+    find . \( -name node_modules -o -name dist -o -name .agents \) -prune -o \( -type f -o -type l \) -print0
   fi | while IFS= read -r -d '' file; do
     if [[ -e $file || -L $file ]]; then printf '%s\0' "$file"; fi
   done
@@ -211,7 +213,10 @@ explain_sqlite() {
   fi
 }
 
-npm_ci() {
+npm_ci() { with_npm npm ci --no-audit --no-fund >"$LOG" 2>&1 </dev/null; }
+
+# with_npm COMMAND…: the user has neither root's npm settings nor its variables.
+with_npm() {
   local environment=() headers key value
   headers=$(node_headers)
   if is_root; then
@@ -224,7 +229,7 @@ npm_ci() {
   fi
   if [[ -n $headers ]]; then environment+=("npm_config_nodedir=$headers"); fi
   if [[ -n $CA_CERTS ]]; then environment+=("NODE_EXTRA_CA_CERTS=$CA_CERTS"); fi
-  as_user env "${environment[@]}" npm ci --no-audit --no-fund >"$LOG" 2>&1 </dev/null
+  as_user env "${environment[@]}" "$@"
 }
 
 # The prefix whose include/node belongs to this Node; without one node-gyp wants the headers from the network.

@@ -14,6 +14,7 @@ import type { Store } from '../store/open.ts'
 import { type SyncDeps, syncProject } from '../workspace/sync.ts'
 import type { ConfigState } from './config-state.ts'
 import { freeBytesOf } from './disk-watch.ts'
+import { createRepacking } from './repacking.ts'
 import { createRepositories, type Repositories } from './repositories.ts'
 
 const CHECK_TIMEOUT_MS = 300_000
@@ -27,6 +28,7 @@ interface GitServiceDeps {
   readonly broker: Broker
   readonly workspaces: SyncDeps
   readonly diverged: Map<string, boolean>
+  readonly stopping: AbortSignal
 }
 
 type Authenticate = (cap: string, socket: Socket) => SessionPrincipal | null
@@ -41,6 +43,10 @@ export interface GitService extends Repositories {
   readonly onApproved: (approval: { readonly task: string; readonly project: string; readonly commit: string }) => Promise<void>
   /** After a hard death: stale locks and quarantines go, refs become what the rows say. Once; throws `sandbox-unavailable` where git cannot run. */
   readonly recover: () => Promise<void>
+  /** Packs anew what has many packs. */
+  readonly repack: () => Promise<void>
+  /** Resolves when no repacking is at work, which ends when the host stops. */
+  readonly settled: () => Promise<void>
 }
 
 /** What the rows say the refs of a project are. */
@@ -103,15 +109,17 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
       await recover()
       return fetchable(deps, principal, wanted)
     },
+    pushed: (_business, project) => void repacking.start(repositoryOf(project)),
     syncMain: async (_business, id) => {
       const project = config.business().projects[id]
       if (project !== undefined) await syncProject(workspaces, business, { id, ...project }, { timeoutMs: SYNC_TIMEOUT_MS })
     },
   }
+  const repositoryOf = (project: string): string => repositoryPath(gitRoot, business, project)
+  const repacking = createRepacking({ ...refs, locks, log }, deps.stopping)
   const limits = { pushBytes, pushUnpackedBytes, pushObjects }
   const freeBytes = (): Promise<number> => freeBytesOf(gitRoot)
   const server = { runHelper, globalConfig, gitRoot, locks, log, failpoint, checkTimeoutMs: CHECK_TIMEOUT_MS, limits, freeBytes }
-  const repositoryOf = (project: string): string => repositoryPath(gitRoot, business, project)
   return {
     serve: (authenticate, socket) => serveGit({ ...server, ports: { ...ports, authenticate } }, socket),
     repositoryOf,
@@ -127,6 +135,10 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
       })
     },
     recover,
+    async repack() {
+      for (const project of Object.keys(config.business().projects)) await repacking.start(repositoryOf(project))
+    },
+    settled: () => repacking.settled(),
   }
 }
 

@@ -138,7 +138,15 @@ function createCore({ deps, scope, failpoint, onApproved }: CoreDeps): Core {
       onStarted: (run) => live.turnStarted(run),
     }),
   )
-  const broker: Broker = createBroker({ store, roster: config.roster, clock: systemClock, log: log.child({ component: 'bus' }), failpoint, policy: turns, onApproved })
+  const broker: Broker = createBroker({
+    store,
+    roster: config.roster,
+    clock: systemClock,
+    log: log.child({ component: 'bus' }),
+    failpoint,
+    policy: turns,
+    onApproved,
+  })
   const launchBroker = createLaunchBroker({ store, broker, closeRun: (run) => connections.closeRun(run) })
   const live: LiveRuns = createLiveRuns({
     store,
@@ -248,7 +256,8 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     { ...shared, ...programs, log: log.child({ component: 'launch' }), stopping: stopping.signal, adopt: core.live.adopt, recoverGit: () => git.recover() },
     core.launchBroker,
   )
-  const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config })
+  const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config, stopping: stopping.signal })
+  scope.defer(() => git.settled())
   await recover({ ...shared, pm: pmInstance(deps) })
   failpoint('recover.git')
   await git.recover().catch((error: unknown) => {

@@ -2,6 +2,7 @@ import { AppError } from '../core/errors.ts'
 import type { HelperResult, RunHelper } from '../core/run-helper.ts'
 import { gitCommand } from './command.ts'
 import { assertRoom } from './disk-full.ts'
+import { sweepRepository } from './repository.ts'
 
 const GIT_TIMEOUT_MS = 60_000
 const NONE = '0'.repeat(40)
@@ -28,10 +29,14 @@ export function runGit(deps: RefDeps, repository: string, args: readonly string[
   return deps.runHelper({ binds, command, cwd: repository, env, timeoutMs: GIT_TIMEOUT_MS, ...more })
 }
 
-/** Moves a ref from one value to another, null being absence; false when it did not have the first. */
+/**
+ * Moves a ref from one value to another, null being absence; false when it did not have the first. Under the repository's lock
+ * alone: a git that was killed leaves a lock file, which would keep every later one out.
+ */
 export async function moveRef(deps: RefDeps, repository: string, ref: string, from: string | null, to: string | null): Promise<boolean> {
   const args = to === null ? ['update-ref', '-d', '--end-of-options', ref, from ?? NONE] : ['update-ref', '--end-of-options', ref, to, from ?? NONE]
   const result = await runGit(deps, repository, args, { readOnly: false })
+  if (result.exitCode !== 0) await sweepRepository(repository)
   if (result.timedOut) throw new AppError('busy', `moving ${ref} took too long`)
   assertRoom(result, `${ref} cannot be moved`)
   return result.exitCode === 0

@@ -22,7 +22,7 @@ export const entriesOf = (dir: string): Promise<string[]> =>
     throw error
   })
 
-const isTemporary = (name: string): boolean => name.endsWith('.lock') || name.startsWith('tmp_')
+const isTemporary = (name: string): boolean => name.endsWith('.lock') || name.startsWith('tmp_') || name.startsWith('.tmp-')
 
 async function sweepBelow(dir: string, depth: number): Promise<string[]> {
   const entries = await readdir(dir, { withFileTypes: true })

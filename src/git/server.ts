@@ -29,6 +29,8 @@ export interface GitPorts {
   fetchable(principal: SessionPrincipal, wanted: { readonly project: string; readonly task: string | undefined }): Promise<readonly string[]>
   /** Brings main up to the project's root. */
   syncMain(business: string, project: string): Promise<unknown>
+  /** A push was answered. */
+  pushed?(business: string, project: string): void
 }
 
 export interface GitTimes {
@@ -116,6 +118,7 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
   deps.log.info({ run: principal.run, project, task, commit, push: accepted.push }, 'push accepted')
   deps.failpoint('push.reply')
   exchange.socket.write(toFrame({ ok: true, ...accepted } satisfies PushReply))
+  ports.pushed?.(principal.business, project)
 }
 
 async function fetch(deps: GitServerDeps, principal: SessionPrincipal, header: FetchHeader, { socket, signal }: Exchange): Promise<void> {

@@ -1,44 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { AGENT_BINS } from '../../fixtures/agents/stage.ts'
-import { type ModelApi, openModelApi } from '../../fixtures/agents/model-api.ts'
-import { until, World } from '../helpers/world.ts'
+import { until, type World } from '../helpers/world.ts'
+import { type AgentCompany, keysSeen, liveRun, openCompany as open, REAL_KEY, type RunFacts, script } from './company.ts'
 
-const REAL_KEY = 'sk-ant-api03-the-founders-own'
-const script = (...lines: string[]): string => ['SCRIPT:', ...lines].join('\n')
-
-interface Row {
-  readonly run: string
-  readonly runDir: string
-  readonly reason: string | null
-  readonly waitingUntil: string | null
-}
-
-/** A host whose PM and coder are real agent programs; its provider is scripted, on the loopback that no sandbox can reach. */
-async function openCompany(harness: string): Promise<{ readonly world: World; readonly api: ModelApi } & AsyncDisposable> {
-  const api = await openModelApi()
-  const world = new World({ project: true })
-  world.system.harnesses = Object.fromEntries(Object.entries(AGENT_BINS).map(([name, bin]) => [name, { bin }]))
-  const roles = world.business.roles as Record<string, { vars: Record<string, unknown> }>
-  for (const role of Object.values(roles)) role.vars.harness = harness
-  world.configure()
-  await world.start({ pm: true, env: { ANTHROPIC_API_KEY: REAL_KEY, ANTHROPIC_BASE_URL: api.address } })
-  return {
-    world,
-    api,
-    async [Symbol.asyncDispose]() {
-      await world[Symbol.asyncDispose]()
-      await api[Symbol.asyncDispose]()
-    },
-  }
-}
-
-const liveRun = async (world: World, instance: string): Promise<Row> => {
-  const row = (await world.must<(Row & { instance: string })[]>(['ps'])).find((each) => each.instance === instance)
-  if (row === undefined) throw new Error(`${instance} does not run`)
-  return row
-}
+const openCompany = (harness: string): Promise<AgentCompany> => open({ pm: harness, coder: harness, reviewer: harness })
 
 const send = (world: World, text: string): Promise<{ id: string }> => world.must(['message', 'send', '-', '--to', 'pm', '--class', 'REQUEST'], { input: text })
 
@@ -57,8 +23,7 @@ describe.each([
     expect(seen).toContain(`MOSAIC_RUN_ID=${(await liveRun(world, 'pm')).run}`)
     expect(seen).not.toContain(REAL_KEY)
     expect(seen).toMatch(/ANTHROPIC_API_KEY=sk-ant-api03-/)
-    const keys = api.requests.filter(({ method }) => method === 'POST').map(({ headers }) => headers['x-api-key'])
-    expect(new Set(keys)).toEqual(new Set([REAL_KEY]))
+    expect(keysSeen(api)).toEqual([REAL_KEY])
   })
 
   test('has the tools of its grants, and works in its clone', async () => {
@@ -90,8 +55,8 @@ describe.each([
     const { world } = company
     const { run } = await liveRun(world, 'pm')
     const { id } = await send(world, script(`CALL ${bash} {"command":"test -e once && exit 0; touch once; kill -9 $PPID"}`, 'SAY survived'))
-    await until('the run has ended', async () => (await world.must<Row>(['show', run])).reason !== null)
-    expect(await world.must<Row>(['show', run])).toMatchObject({ reason: 'harness-failed', exitCode: 25 })
+    await until('the run has ended', async () => (await world.must<RunFacts>(['show', run])).reason !== null)
+    expect(await world.must<RunFacts>(['show', run])).toMatchObject({ reason: 'harness-failed', exitCode: 25 })
     await world.must(['launch', 'pm', '--continue', run])
     const { result } = await world.must<{ result: { body: string } }>(['ask', '--resume', id, '--timeout', '50s'])
     expect(result.body).toBe('survived')
@@ -116,7 +81,7 @@ describe.each([
     await send(world, script(`CALL ${bash} {"command":"echo begun; (setsid sleep 1000 &) ; while :; do :; done"}`))
     await api.arrived(1)
     await world.must(['stop', 'pm'])
-    expect(await world.must<Row>(['show', run])).toMatchObject({ reason: 'stopped' })
+    expect(await world.must<RunFacts>(['show', run])).toMatchObject({ reason: 'stopped' })
     expect(readFileSync(join(runDir, 'runner.log'), 'utf8')).toContain(`pm claimed by run ${run}`)
   })
 })

@@ -17,10 +17,10 @@ interface Forked {
 
 /** The slowest answer of the host while something goes on. */
 async function slowestAnswer(founder: Founder, meanwhile: Promise<unknown>): Promise<number> {
-  let over = false
-  void meanwhile.finally(() => (over = true))
+  const over = new AbortController()
+  void meanwhile.finally(() => over.abort())
   let slowest = 0
-  while (!over) {
+  while (!over.signal.aborted) {
     const start = performance.now()
     await founder.status()
     slowest = Math.max(slowest, performance.now() - start)

@@ -53,9 +53,9 @@ test('a pack that cannot be moved, or a ref that cannot, leaves nothing either',
   chmodSync(dir, 0o500)
   expect(await push('t-1', commit)).toMatchObject({ code: 'EACCES' })
   chmodSync(dir, mode)
-  const lock = w.write(join(w.repository, 'refs', 'heads', 'work', 't-1.lock'), '')
+  // left by a git that was killed: it holds up one push, not every later one
+  w.write(join(w.repository, 'refs', 'heads', 'work', 't-1.lock'), '')
   expect(await push('t-1', commit)).toMatchObject({ code: 'busy' })
   expect(objects()).toEqual(before)
-  chmodSync(lock, 0o600)
-  expect(await push('t-2', commit)).toMatchObject({ commit })
+  expect(await push('t-1', commit)).toMatchObject({ commit })
 })

@@ -46,7 +46,14 @@ const ports: GitPorts = {
 }
 
 async function listen(more: Partial<GitServerDeps> = {}): Promise<void> {
-  const deps: GitServerDeps = { ...w.intake, limits: { ...w.intake.limits, pushBytes: 1024 * 1024 }, ports, freeBytes: () => Promise.resolve(2 ** 40), log: silentLog, ...more }
+  const deps: GitServerDeps = {
+    ...w.intake,
+    limits: { ...w.intake.limits, pushBytes: 1024 * 1024 },
+    ports,
+    freeBytes: () => Promise.resolve(2 ** 40),
+    log: silentLog,
+    ...more,
+  }
   listener = await listenUnix({ maxConnections: 64, onConnection: (socket) => served.push(serveGit(deps, socket)) }, w.path('git.sock'))
 }
 

@@ -73,10 +73,10 @@ test('an abort ends it with the reason, and nothing is left', async () => {
 
 /** The longest that this process was kept from its work meanwhile. */
 async function longestStall(meanwhile: Promise<unknown>): Promise<number> {
-  let over = false
-  void meanwhile.finally(() => (over = true))
+  const over = new AbortController()
+  void meanwhile.finally(() => over.abort())
   let longest = 0
-  while (!over) {
+  while (!over.signal.aborted) {
     const start = performance.now()
     await readFile('/proc/self/stat')
     longest = Math.max(longest, performance.now() - start)

@@ -108,8 +108,9 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
   'env.list': ({ host }) => listEnvRoots(host.envRoots, businessOf(host)),
   'env.release': ({ host }, { env }) => releaseEnvRoot({ ...host.envRoots, now: Date.now }, businessOf(host), env),
   backup: ({ host }, _params, signal) => takeHostSnapshot({ store: host.store, busHost: host.deps.paths.busHost }, signal),
-  gc: ({ host }, { apply = false }) => {
+  gc: async ({ host }, { apply = false }) => {
     const { keepRunsMs } = host.deps.config.current().system
+    if (apply) await host.git.repack()
     return collectGarbage({ ...host.envRoots, now: Date.now, endedAt: endedAt(host) }, { business: businessOf(host), apply, keepRunsMs })
   },
 }
