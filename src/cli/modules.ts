@@ -20,6 +20,7 @@ export const SECTIONS: readonly Section[] = [
       { words: ['config'], load: () => import('./commands/config.ts') },
       { words: ['demo'], load: () => import('./commands/demo.ts') },
       { words: ['doctor'], load: () => import('./commands/doctor.ts') },
+      { words: ['harness'], load: () => import('./commands/harness.ts') },
       { words: ['bus'], load: () => import('./commands/bus.ts') },
       { words: ['service'], load: () => import('./commands/service.ts') },
     ],
@@ -72,6 +73,7 @@ export const SECTIONS: readonly Section[] = [
 export const GROUPS: Readonly<Record<string, string>> = {
   bus: 'start, stop and look at the bus host',
   service: 'the bus host as a systemd unit',
+  harness: 'agent programs: which are here, and whether they work',
   config: 'check and explain the configuration',
   message: 'send and read messages',
   task: 'what is to be done',

@@ -1,6 +1,6 @@
 import { closeSync, writeSync } from 'node:fs'
 import { openRunDirectory } from '../envroot/rundir.ts'
-import { openAppend, openPlain, writeNew } from '../envroot/files.ts'
+import { openAppend, openPlain, rewrite, writeNew } from '../envroot/files.ts'
 import { type PinnedDir, walkTo } from '../envroot/pin.ts'
 import { GIT_REMOTE } from '../launch/git-access.ts'
 import type { RunDirectory } from '../launch/ports.ts'
@@ -29,6 +29,8 @@ function writeHomeFile(home: PinnedDir, path: string, text: string): void {
   if (dir.fd !== home.fd) dir.close()
 }
 
+const toText = (session: SessionFile): string => `${JSON.stringify(session, null, 2)}\n`
+
 /** Makes the directory of a run with its bundle, its home and session.json; runner.log and the transcript stay open. Throws `disk-full`. */
 export function makeRunDirectory(dataRoot: PinnedDir, place: { readonly business: string; readonly run: string }, contents: Contents): RunDirectory {
   const directory = openRunDirectory({ dataRoot }, place)
@@ -40,7 +42,7 @@ export function makeRunDirectory(dataRoot: PinnedDir, place: { readonly business
   }
   try {
     for (const [name, data] of contents.bundle) directory.write(directory.bundle, name, data, name === GIT_REMOTE ? PROGRAM_MODE : undefined)
-    directory.write(directory.dir, SESSION_FILE, `${JSON.stringify(contents.session, null, 2)}\n`)
+    directory.write(directory.dir, SESSION_FILE, toText(contents.session))
     for (const { path, text } of contents.home) writeHomeFile(directory.home, path, text)
     const session = openPlain(directory.dir, SESSION_FILE)
     if (session.kind !== 'open') throw new Error(`${SESSION_FILE} cannot be opened`)
@@ -55,6 +57,9 @@ export function makeRunDirectory(dataRoot: PinnedDir, place: { readonly business
       logFd,
       writeBundle: (name, data) => {
         directory.write(directory.bundle, name, data)
+      },
+      writeSession(session) {
+        rewrite(directory.dir, SESSION_FILE, toText(session))
       },
       appendTranscript(line) {
         if (written > TRANSCRIPT_BYTES) return

@@ -12,7 +12,7 @@ interface Use {
 }
 
 /** The harnesses that roles name, and which do. */
-function usesOf({ businesses }: Config): Use[] {
+export function usesOf({ businesses }: Config): Use[] {
   const uses = new Map<string, string[]>()
   for (const { id, roles } of businesses.values())
     for (const [role, { harness }] of Object.entries(roles)) uses.set(harness, [...(uses.get(harness) ?? []), `${id}/${role}`])
@@ -29,7 +29,7 @@ interface HostVariables {
 }
 
 /** A host that runs has what it has; one that will be started gets this shell's, or what its unit reads from a file. */
-function hostVariables({ host, hostEnv, env, home }: Patient): HostVariables {
+export function hostVariables({ host, hostEnv, env, home }: Patient): HostVariables {
   if (host !== null) return { variables: hostEnv, from: `the bus host (pid ${String(host.pid)})`, missing: fail }
   const { variables, unreadable } = readUnitEnvironment({ env, home })
   const closed = unreadable.length === 0 ? '' : `; not in ${unreadable.join(', ')}, which only root can read`

@@ -15,7 +15,7 @@ import {
 import { errnoOf, messageOf } from '../core/errors.ts'
 import { at, inside, type PinnedDir } from './pin.ts'
 
-const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
+const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants
 const FILE_MODE = 0o600
 
 type Missing = { readonly kind: 'absent' } | { readonly kind: 'unsafe'; readonly why: string }
@@ -115,6 +115,16 @@ export function writeDurably(dir: PinnedDir, name: string, data: string | Buffer
     throw error
   }
   fsyncSync(dir.fd)
+}
+
+/** Writes a file of ours anew without giving it another inode: somebody has it bound. */
+export function rewrite(dir: PinnedDir, name: string, data: string): void {
+  const fd = openSync(at(dir, name), O_WRONLY | O_TRUNC | O_NOFOLLOW)
+  try {
+    writeFileSync(fd, data)
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** Opens a file for appending, made 0600 when absent; throws unless it is a plain file with one name. */

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../core/errors.ts'
-import { notPlain, openPlain, whyUnopened } from './files.ts'
+import { notPlain, openPlain, unlinkIfThere, whyUnopened } from './files.ts'
 import { at, type PinnedDir, toIdentity } from './pin.ts'
 import type { Hooks, LockDeps } from './ports.ts'
 import { unsafe } from './refusals.ts'
@@ -49,6 +49,11 @@ export function isNamedLock(root: PinnedDir, fd: number): boolean {
   return named !== undefined && toIdentity(named) === toIdentity(held) && held.nlink === 1n
 }
 
+/** Takes back a lock file that was made, unless somebody has locked it since: whoever opened it meanwhile sees by its inode that it is gone. */
+function unlinkUnheld(deps: Pick<LockDeps, 'tryFlock'>, root: PinnedDir, fd: number): void {
+  if (deps.tryFlock(fd) && isNamedLock(root, fd)) unlinkIfThere(root, LOCK)
+}
+
 async function takeOnce(deps: Pick<LockDeps, 'tryFlock'> & { readonly hooks?: Hooks | undefined }, root: PinnedDir): Promise<LockTaken | null> {
   const opened = openLock(root)
   if (opened === null) return null
@@ -61,6 +66,9 @@ async function takeOnce(deps: Pick<LockDeps, 'tryFlock'> & { readonly hooks?: Ho
     if (!isNamedLock(root, opened.fd)) return null
     kept = true
     return { kind: 'taken', ...opened }
+  } catch (error) {
+    if (opened.created) unlinkUnheld(deps, root, opened.fd)
+    throw error
   } finally {
     if (!kept) closeSync(opened.fd)
   }

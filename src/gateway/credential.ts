@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../core/errors.ts'
 import { Secret } from '../core/secret.ts'
 import type { Environment, Placeholder } from '../harness/contract.ts'
+import { credentialVariable } from '../harness/provider-credential.ts'
 
 type Variable = Placeholder['variable']
 
@@ -25,7 +26,6 @@ const KINDS = {
   ANTHROPIC_AUTH_TOKEN: { prefix: 'mosaic-', toHeaders: bearer },
 } as const satisfies Readonly<Record<Variable, Kind>>
 
-const VARIABLES = Object.keys(KINDS) as Variable[]
 const PLACEHOLDER_BYTES = 32
 const PRINTABLE = /^[\x21-\x7e]+$/
 
@@ -34,14 +34,11 @@ const PRINTABLE = /^[\x21-\x7e]+$/
  * none is. Throws `config-invalid` for a value that no header can carry.
  */
 export function findCredential(env: Environment): Credential | null {
-  const hasBaseUrl = (env.ANTHROPIC_BASE_URL ?? '') !== ''
-  for (const variable of VARIABLES) {
-    const value = (env[variable] ?? '').trim()
-    if (value === '' || (variable === 'ANTHROPIC_AUTH_TOKEN' && !hasBaseUrl)) continue
-    if (!PRINTABLE.test(value)) throw new AppError('config-invalid', `${variable} holds characters that no credential has`)
-    return { variable, secret: new Secret(value) }
-  }
-  return null
+  const variable = credentialVariable(env)
+  if (variable === null) return null
+  const value = (env[variable] ?? '').trim()
+  if (!PRINTABLE.test(value)) throw new AppError('config-invalid', `${variable} holds characters that no credential has`)
+  return { variable, secret: new Secret(value) }
 }
 
 /** What a sandbox holds instead: 32 random bytes, of the same kind, and worth something on the run's own socket alone. */

@@ -4,7 +4,7 @@ import { AppError, errnoOf } from '../core/errors.ts'
 import { gitEnvironment } from './command.ts'
 import { assertRoom } from './disk-full.ts'
 import type { RepositoryLocks } from './lock.ts'
-import { listRefs, type RefDeps } from './refs.ts'
+import { readHeads, type RefDeps } from './refs.ts'
 import { MAIN_REF, repositoryPath, workRef } from './repository.ts'
 
 const BUNDLE_TIMEOUT_MS = 120_000
@@ -77,16 +77,17 @@ async function makeBundle(deps: FetchDeps, repository: string, refs: readonly st
 
 /** A bundle of main and of these tasks' work, without what the peer has. Throws `busy`. */
 export async function bundleFor(deps: FetchDeps, request: FetchRequest): Promise<FetchedBundle> {
-  const { business, project, tasks, directory, signal } = request
+  const { business, project, tasks, have, directory, signal } = request
   const repository = repositoryPath(deps.gitRoot, business, project)
   const names = new Map([[MAIN_REF, MAIN_REF], ...tasks.map((task) => [workRef(task), `refs/heads/${task}`] as const)])
   return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, async () => {
-    const all = await listRefs(deps, repository, ['refs/heads/'])
+    const all = await readHeads(deps, repository)
     const shown = [...names].flatMap(([ref, name]) => {
       const tip = all.get(ref)
       return tip === undefined ? [] : [{ ref, name, tip }]
     })
-    if (shown.length > 0)
+    // who has every tip gets nothing, and git need not be asked
+    if (!shown.every(({ tip }) => have.includes(tip)))
       await makeBundle(
         deps,
         repository,

@@ -70,8 +70,8 @@ async function judgeHeader(deps: IntakeDeps, { directory, commit }: IncomingPush
 async function rollBack(deps: IntakeDeps, move: RefMove, packs: AdmittedPacks): Promise<void> {
   const { repository, ref, from, to } = move
   const moved = await moveRef(deps, repository, ref, to, from).catch(() => false)
-  if (!moved) return void deps.log.error({ repository, ref }, 'a ref without its push row stays until recovery')
-  await removeAdmitted(deps, repository, packs)
+  if (moved) await removeAdmitted(deps, repository, packs)
+  else deps.log.error({ repository, ref }, 'a ref without its push row stays until recovery')
 }
 
 async function removeAdmitted(deps: IntakeDeps, repository: string, packs: AdmittedPacks): Promise<void> {

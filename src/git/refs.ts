@@ -1,4 +1,6 @@
-import { AppError } from '../core/errors.ts'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError, errnoOf } from '../core/errors.ts'
 import type { HelperResult, RunHelper } from '../core/run-helper.ts'
 import { gitCommand } from './command.ts'
 import { assertRoom } from './disk-full.ts'
@@ -48,6 +50,40 @@ export async function listRefs(deps: RefDeps, repository: string, prefixes: read
   if (result.exitCode !== 0) throw new Error(`git for-each-ref in ${repository}: ${result.stderr.trim()}`)
   const lines = result.stdout.toString('utf8').split('\n')
   return new Map(lines.filter((line) => line !== '').map((line) => [line.slice(41), line.slice(0, 40)]))
+}
+
+const absentAs =
+  <T>(value: T) =>
+  (error: unknown): T => {
+    if (errnoOf(error) === 'ENOENT') return value
+    throw error
+  }
+
+/** Loose refs below a directory; undefined in the place of one that is no plain object id. gitrepository-layout(5) */
+async function looseRefs(repository: string, dir: string): Promise<(readonly [ref: string, oid: string | undefined])[]> {
+  const entries = await readdir(join(repository, dir), { withFileTypes: true }).catch(absentAs([]))
+  const found = entries
+    .filter(({ name }) => !name.endsWith('.lock'))
+    .map(async (entry) => {
+      const ref = `${dir}/${entry.name}`
+      if (entry.isDirectory()) return looseRefs(repository, ref)
+      const text = await readFile(join(repository, ref), 'utf8')
+      return [[ref, /^([0-9a-f]{40})\n?$/.exec(text)?.[1]] as const]
+    })
+  return (await Promise.all(found)).flat()
+}
+
+/**
+ * The branches of a working repository, under its lock, read from its files: that is ours, so no sandbox is needed to read it, and
+ * the start of one is most of what a small push costs. What is not plain is left to git.
+ */
+export async function readHeads(deps: RefDeps, repository: string): Promise<ReadonlyMap<string, string>> {
+  const packed = await readFile(join(repository, 'packed-refs'), 'utf8').catch(absentAs(''))
+  const loose = await looseRefs(repository, 'refs/heads')
+  const plain = loose.flatMap(([ref, oid]) => (oid === undefined ? [] : [[ref, oid] as const]))
+  if (plain.length < loose.length) return listRefs(deps, repository, ['refs/heads/'])
+  const lines = [...packed.matchAll(/^([0-9a-f]{40}) (refs\/heads\/\S+)$/gm)].map(([, oid = '', ref = '']) => [ref, oid] as const)
+  return new Map([...lines, ...plain])
 }
 
 /** Which of these commits the repository has. */

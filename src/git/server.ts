@@ -12,7 +12,8 @@ import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { assertFree, orDiskFull } from './disk-full.ts'
 import { bundleFor, type FetchDeps } from './fetch.ts'
 import { openIncoming } from './incoming.ts'
-import { type IntakeDeps, receivePush } from './intake.ts'
+import { type IntakeDeps, type PushRows, receivePush } from './intake.ts'
+import { entriesOf, repositoryPath } from './repository.ts'
 
 /** What the git socket asks of the parts that know rights, tasks and rows. All refusals are AppErrors. */
 export interface GitPorts {
@@ -109,12 +110,14 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
   const synced = syncQuietly(deps, principal.business, project)
   await using incoming = await openIncoming(gitRoot)
   await receiveBytes(exchange, join(incoming.path, 'bundle'), size)
-  await synced
+  // a push is judged by the main that we have, unless there is none yet; a task's work is no newer than that
+  if ((await entriesOf(repositoryPath(gitRoot, principal.business, project))).length === 0) await synced
   const wanted = { business: principal.business, project, task, commit, directory: incoming.path, signal: exchange.signal }
-  const accepted = await receivePush(deps, wanted, {
+  const rows: PushRows = {
     ask: async () => ports.beginPush(principal, { project, task }),
     record: ({ ref }) => ports.finishPush(principal, { project, task, ref, commit }),
-  })
+  }
+  const accepted = await receivePush(deps, wanted, rows).finally(() => synced)
   deps.log.info({ run: principal.run, project, task, commit, push: accepted.push }, 'push accepted')
   deps.failpoint('push.reply')
   exchange.socket.write(toFrame({ ok: true, ...accepted } satisfies PushReply))

@@ -1,13 +1,11 @@
 import type { Environment, Harness, HarnessSettings, Placeholder } from './contract.ts'
 import { CONVERSATION_FILE } from './conversation-file.ts'
 import { executableAt, onPath } from './locate.ts'
+import { credentialVariable } from './provider-credential.ts'
 
 const DEST_DIR = '/opt/mosaic/claude-code'
 const INSIDE = `${DEST_DIR}/claude`
 const isSet = (env: Environment, name: string): boolean => (env[name] ?? '') !== ''
-
-const hasCredential = (env: Environment): boolean =>
-  isSet(env, 'CLAUDE_CODE_OAUTH_TOKEN') || isSet(env, 'ANTHROPIC_API_KEY') || (isSet(env, 'ANTHROPIC_AUTH_TOKEN') && isSet(env, 'ANTHROPIC_BASE_URL'))
 
 /** The path that was named for it; undefined when none was, and PATH decides. */
 const namedBin = (settings: HarnessSettings, env: Environment): string | undefined =>
@@ -33,6 +31,7 @@ const environment = (state: string, model: string, modelSocket: string | null, p
 /** Anthropic's Claude Code: one native file, its conversation in `state/`. */
 export const claudeCode: Harness = {
   name: 'claude-code',
+  spoken: 'stream-json, tools over MCP',
   needsSessionCredential: true,
   needsModelSocket: true,
   stateEntries: ['projects', 'todos', CONVERSATION_FILE],
@@ -47,7 +46,7 @@ export const claudeCode: Harness = {
     return named === undefined ? 'no claude is on the PATH of the bus host' : `${named} is no program that the bus host can run`
   },
   whyNoCredential: (hostEnv) =>
-    hasCredential(hostEnv)
+    credentialVariable(hostEnv) !== null
       ? null
       : "the bus host has none of CLAUDE_CODE_OAUTH_TOKEN, ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN with ANTHROPIC_BASE_URL; the bus unit's EnvironmentFile sets one when the bus starts",
   environment: ({ state, model, modelSocket }, { placeholder }) => environment(state, model, modelSocket, placeholder),

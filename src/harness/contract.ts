@@ -58,6 +58,8 @@ export interface HarnessContext {
 /** One agent program: its host side, and where its driver is. One file a harness. */
 export interface Harness {
   readonly name: string
+  /** How the driver speaks to the program, in a few words. */
+  readonly spoken: string
   /** Does a launch need a credential of the provider's, held by the host? */
   readonly needsSessionCredential: boolean
   /** Is the model gateway's socket bound into the sandbox? */

@@ -32,6 +32,7 @@ const SETTINGS = { retry: { enabled: true, maxRetries: 2, baseDelayMs: 500, prov
 /** pi: JavaScript on the ordinary Node, its model through a relay on the loopback, its conversation in `state/`. */
 export const pi: Harness = {
   name: 'pi',
+  spoken: 'rpc, tools by an extension',
   needsSessionCredential: false,
   needsModelSocket: true,
   stateEntries: ['sessions', CONVERSATION_FILE],

@@ -9,6 +9,7 @@ import { runShell } from './shell.ts'
 /** The embedded harness: it obeys the lines of a message and needs neither program, credential nor network. */
 export const script: Harness = {
   name: 'script',
+  spoken: 'built in',
   needsSessionCredential: false,
   needsModelSocket: false,
   stateEntries: [],

@@ -21,7 +21,6 @@ const sha256 = (data: string | Buffer): string => createHash('sha256').update(da
 export interface BundleParts {
   readonly admission: Admission
   readonly claim: EnvClaim
-  readonly projects: readonly PreparedProject[]
   readonly grants: readonly Grant[]
   readonly tools: readonly string[]
   readonly sockets: SocketRights
@@ -34,9 +33,20 @@ export interface BundleParts {
   readonly lost: readonly string[]
 }
 
-/** The files of bundle/ but its manifest. */
-export function toBundleFiles(parts: BundleParts): Map<string, string | Buffer> {
-  const { admission, projects } = parts
+export type BundleFiles = ReadonlyMap<string, string | Buffer>
+
+/** The files of bundle/ that are the same whatever the preparation finds. */
+export const toProgramFiles = (parts: BundleParts): BundleFiles =>
+  new Map<string, string | Buffer>([
+    ['runner.mjs', parts.runnerProgram],
+    [GIT_REMOTE_PROGRAM, parts.gitRemoteProgram],
+    [GIT_REMOTE, GIT_REMOTE_WRAPPER],
+    ...parts.harnessPrograms,
+  ])
+
+/** The files of bundle/ that tell the session what it finds in its workspace. */
+export function toTextFiles(parts: BundleParts, projects: readonly PreparedProject[]): BundleFiles {
+  const { admission } = parts
   const { row, task, config } = admission
   const prompt = toPrompt({
     run: row.run,
@@ -57,15 +67,11 @@ export function toBundleFiles(parts: BundleParts): Map<string, string | Buffer> 
   return new Map<string, string | Buffer>([
     ['prompt.md', prompt],
     ['project.json', `${JSON.stringify({ projects, resources }, null, 2)}\n`],
-    ['runner.mjs', parts.runnerProgram],
-    [GIT_REMOTE_PROGRAM, parts.gitRemoteProgram],
-    [GIT_REMOTE, GIT_REMOTE_WRAPPER],
-    ...parts.harnessPrograms,
   ])
 }
 
 /** manifest.json: what this run is, and the SHA-256 of each file of its bundle. */
-export function toManifest(parts: BundleParts, files: ReadonlyMap<string, string | Buffer>, { planHash, sandbox }: OpenedSandbox): string {
+export function toManifest(parts: BundleParts, files: BundleFiles, { planHash, sandbox }: OpenedSandbox): string {
   const { row } = parts.admission
   const manifest = {
     run: row.run,
@@ -90,8 +96,8 @@ export function toManifest(parts: BundleParts, files: ReadonlyMap<string, string
 }
 
 /** What session.json says. Paths are the same inside the sandbox and outside. */
-export function toSession(parts: BundleParts): SessionFile {
-  const { admission, claim, projects, sockets } = parts
+export function toSession(parts: BundleParts, projects: readonly PreparedProject[]): SessionFile {
+  const { admission, claim, sockets } = parts
   const { row, config } = admission
   const { brokerTries, brokerRetryMs } = config.system.limits
   return {

@@ -4,22 +4,21 @@ import type { Grant, SessionPrincipal } from '../protocol/common.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { LaunchRow } from '../protocol/rows.ts'
 import { actorOf, admit, type Admission, type LaunchOrder, principalOf, refuse } from './admit.ts'
-import { type BundleParts, type SocketRights, toBundleFiles, toManifest, toSession } from './bundle.ts'
+import { type BundleFiles, type BundleParts, type SocketRights, toManifest, toProgramFiles, toSession, toTextFiles } from './bundle.ts'
 import { cacheEnvironment } from './cache-environment.ts'
 import { resolveCredentials } from './credentials.ts'
 import { toGitVariables } from './git-access.ts'
 import type { EarlierRun, EnvClaim, LaunchDeps, ModelSocket, OpenedSandbox, PreparedProject, RunDirectory, StartedRun, StartingRow } from './ports.ts'
 
-interface Prepared {
-  readonly claim: EnvClaim
-  readonly projects: readonly PreparedProject[]
-}
-
 interface Spawned {
   readonly parts: BundleParts
-  readonly files: ReadonlyMap<string, string | Buffer>
+  readonly programs: BundleFiles
   readonly directory: RunDirectory
   readonly opened: OpenedSandbox
+}
+
+interface Made extends Spawned {
+  readonly projects: readonly PreparedProject[]
 }
 
 /** Everything that a failing launch leaves to be undone is registered in `undo` by the step that did it. */
@@ -61,26 +60,20 @@ async function claimEnvRoot({ deps, order, admission, undo }: Launch): Promise<E
   return claim
 }
 
-/** Steps 2 and 3: an env root of ours, with current clones in it. */
-async function prepare(launch: Launch): Promise<Prepared> {
-  const { deps } = launch
-  deps.failpoint('launch.claim')
-  const claim = await claimEnvRoot(launch)
+/** Step 3: current clones in the workspace. */
+async function prepare({ deps }: Launch, claim: EnvClaim): Promise<readonly PreparedProject[]> {
   deps.failpoint('launch.prepare')
-  const projects = await deps.prepare(claim.workspace, deps.stopping)
-  claim.assertSame()
-  return { claim, projects }
+  return deps.prepare(claim.workspace, deps.stopping)
 }
 
 /** Step 4: what the bundle is made of. */
-async function toParts({ deps, admission }: Launch, { claim, projects }: Prepared): Promise<BundleParts> {
+async function toParts({ deps, admission }: Launch, claim: EnvClaim): Promise<BundleParts> {
   const { row, config } = admission
   const role = config.roleOf(row.instance)
   const { needsModelSocket, programs, versions } = deps.harnessOf(row.harness)
   return {
     admission,
     claim,
-    projects,
     grants: role.grants,
     tools: role.limits.tools,
     sockets: rightsOf(admission, role.grants, needsModelSocket),
@@ -94,8 +87,8 @@ async function toParts({ deps, admission }: Launch, { claim, projects }: Prepare
   }
 }
 
-/** Step 4: the run directory with its bundle (the manifest waits for the sandbox). */
-function writeRunDirectory({ deps, admission, undo }: Launch, session: SessionFile, files: ReadonlyMap<string, string | Buffer>): RunDirectory {
+/** Step 4: the run directory with the programs of its bundle; what tells of the workspace follows when that is prepared. */
+function writeRunDirectory({ deps, admission, undo }: Launch, session: SessionFile, files: BundleFiles): RunDirectory {
   deps.failpoint('launch.directory')
   const directory = deps.openRunDirectory(admission.row.run, files, session)
   undo.defer(() => directory.remove())
@@ -138,32 +131,64 @@ async function spawnSandbox(launch: Launch, parts: BundleParts, session: Session
   return opened
 }
 
-/** Steps 6 and 7: read back and compared, its processes in the row, then unblocked and under seccomp. */
-async function release({ deps, admission }: Launch, { parts, files, directory, opened }: Spawned): Promise<void> {
-  const { sandbox, planHash } = opened
+/** Steps 4 to 6: a sandbox, blocked, read back and compared with its plan; its processes in the row. */
+async function makeSandbox(launch: Launch, claim: EnvClaim, signal: AbortSignal): Promise<Spawned> {
+  const { deps, admission } = launch
   const { run } = admission.row
+  const parts = await toParts(launch, claim)
+  const programs = toProgramFiles(parts)
+  const session = toSession(parts, [])
+  const directory = writeRunDirectory(launch, session, programs)
+  const opened = await spawnSandbox(launch, parts, session, directory)
+  const { sandbox, planHash } = opened
   deps.failpoint('launch.settle')
-  await sandbox.settle(deps.stopping)
-  parts.claim.assertSame()
-  directory.writeBundle('manifest.json', toManifest(parts, files, opened))
+  await sandbox.settle(signal)
   deps.failpoint('launch.settled')
   deps.store.writeNow(() => {
     deps.store.sessions.setPlan(run, planHash)
     deps.store.sessions.setSpawned(run, { monitor: sandbox.monitor, init: sandbox.init, bootId: deps.bootId })
   })
+  return { parts, programs, directory, opened }
+}
+
+/**
+ * Steps 3 to 6. The sandbox is made while the workspace is prepared: nothing runs in it before both are there. A workspace that cannot be
+ * prepared ends it; of two failures the workspace's is told.
+ */
+async function prepareAndSpawn(launch: Launch, claim: EnvClaim): Promise<Made> {
+  const failed = new AbortController()
+  const signal = AbortSignal.any([launch.deps.stopping, failed.signal])
+  const preparing = prepare(launch, claim).catch((error: unknown) => {
+    failed.abort(error)
+    throw error
+  })
+  const [projects, spawned] = await Promise.allSettled([preparing, makeSandbox(launch, claim, signal)])
+  if (projects.status === 'rejected') throw projects.reason
+  if (spawned.status === 'rejected') throw spawned.reason
+  claim.assertSame()
+  return { ...spawned.value, projects: projects.value }
+}
+
+/** Step 7: the session's texts written, its command unblocked and under seccomp. */
+async function release({ deps, admission }: Launch, { parts, programs, directory, opened, projects }: Made): Promise<void> {
+  const texts = toTextFiles(parts, projects)
+  for (const [name, data] of texts) directory.writeBundle(name, data)
+  directory.writeSession(toSession(parts, projects))
+  directory.writeBundle('manifest.json', toManifest(parts, new Map([...texts, ...programs]), opened))
   deps.failpoint('launch.unblock')
-  const runner = await sandbox.unblock()
+  const runner = await opened.sandbox.unblock()
   deps.failpoint('launch.runner')
   deps.store.writeNow(() => {
-    deps.store.sessions.setRunner(run, runner)
+    deps.store.sessions.setRunner(admission.row.run, runner)
   })
 }
 
 /** Step 8: from this transaction on the run exists, and a failure is its one end. */
-function commit({ deps, order, admission }: Launch, { claim, projects }: Prepared, opened: OpenedSandbox): void {
+function commit({ deps, order, admission }: Launch, { parts, projects, opened }: Made): void {
   const { row, task } = admission
   const { run, instance, role, harness, model, family, launchedBy, manifest } = row
   const { store, broker } = deps
+  const { claim } = parts
   const from = principalOf(order.asker, row.business)
   deps.failpoint('launch.commit')
   store.writeNow(() => {
@@ -198,34 +223,18 @@ function giveCapability({ deps, admission }: Launch, { sandbox }: OpenedSandbox,
   sandbox.stdin.end(`${cap}\n${JSON.stringify(secrets)}\n`)
 }
 
-async function build(launch: Launch): Promise<StartedRun & { readonly opened: OpenedSandbox; readonly prepared: Prepared }> {
-  const { deps, admission } = launch
-  const { row, config } = admission
-  const startedMs = deps.clock.monotonic()
-  const prepared = await prepare(launch)
-  const parts = await toParts(launch, prepared)
-  const files = toBundleFiles(parts)
-  const session = toSession(parts)
-  const directory = writeRunDirectory(launch, session, files)
-  const opened = await spawnSandbox(launch, parts, session, directory)
-  await release(launch, { parts, files, directory, opened })
-  const { run, instance, role, task, launchedBy, launchedByKind } = row
-  const { limits } = config.roleOf(instance)
-  return {
-    run,
-    instance,
-    role,
-    task,
-    launchedBy,
-    launchedByKind,
-    startedMs,
-    claim: prepared.claim,
-    directory,
-    sandbox: opened.sandbox,
-    limits,
-    opened,
-    prepared,
-  }
+/** Steps 2 to 7. */
+async function build(launch: Launch): Promise<Made> {
+  launch.deps.failpoint('launch.claim')
+  const made = await prepareAndSpawn(launch, await claimEnvRoot(launch))
+  await release(launch, made)
+  return made
+}
+
+function toStarted({ admission }: Launch, { parts, directory, opened }: Made, startedMs: number): StartedRun {
+  const { run, instance, role, task, launchedBy, launchedByKind } = admission.row
+  const { limits } = admission.config.roleOf(instance)
+  return { run, instance, role, task, launchedBy, launchedByKind, startedMs, claim: parts.claim, directory, sandbox: opened.sandbox, limits }
 }
 
 /** A launch that was cancelled is refused with the reason for it; without one, the host is stopping. */
@@ -255,18 +264,19 @@ export async function launchSession(deps: LaunchDeps, order: LaunchOrder): Promi
   deps.failpoint('launch.admit')
   const admission = await admit(deps, order)
   const launch: Launch = { deps, order, admission, undo: createScope() }
-  const built = await build(launch)
-    .then((made) => {
-      commit(launch, made.prepared, made.opened)
-      return made
+  const startedMs = deps.clock.monotonic()
+  const made = await build(launch)
+    .then((built) => {
+      commit(launch, built)
+      return built
     })
     .catch(async (error: unknown) => {
       throw await giveUp(launch, error)
     })
   deps.failpoint('launch.adopt')
-  deps.adopt(built)
+  deps.adopt(toStarted(launch, made, startedMs))
   const { run, instance, role, harness, model, business } = admission.row
-  giveCapability(launch, built.opened, { kind: 'session', business, role, instance, run, grants: new Set(admission.config.roleOf(instance).grants) })
+  giveCapability(launch, made.opened, { kind: 'session', business, role, instance, run, grants: new Set(admission.config.roleOf(instance).grants) })
   deps.failpoint('launch.reply')
-  return { run, instance, harness, model, env: built.claim.outcome }
+  return { run, instance, harness, model, env: made.parts.claim.outcome }
 }

@@ -179,6 +179,8 @@ export interface RunDirectory {
   readonly home: PinnedDir
   readonly bundle: PinnedDir
   writeBundle(name: string, data: string | Buffer): void
+  /** Replaces what session.json says, in the very file that the sandbox has bound. */
+  writeSession(session: SessionFile): void
   /** session.json, for the sandbox to bind. */
   readonly sessionFile: { readonly fd: number; readonly path: string }
   /** runner.log, opened for append. */

@@ -45,7 +45,9 @@ test('the shell of a Claude Code coder reaches nothing that is not its own, and 
   copyFileSync(join(packageRoot(), 'fixtures', 'agents', 'probe.sh'), join(coder.envRoot, 'workspace', 'probe.sh'))
   const words = [REAL_KEY.slice(0, 15), REAL_KEY.slice(15), ...out, world.data]
   const answer = await world.ask('coder', script(`CALL Bash ${JSON.stringify({ command: `sh probe.sh ${quoted(words)} the-token-of-the"-pm"` })}`))
-  const tried = Object.fromEntries([...answer.matchAll(/^(?:last tool result: )?(.+): (yes|no)$/gm)].map(([, what = '', outcome = '']) => [what, outcome] as const))
+  const tried = Object.fromEntries(
+    [...answer.matchAll(/^(?:last tool result: )?(.+): (yes|no)$/gm)].map(([, what = '', outcome = '']) => [what, outcome] as const),
+  )
   expect(tried).toEqual({
     'read secret': 'no',
     'read token': 'no',

@@ -4,12 +4,13 @@ import { idle } from './idle.ts'
 import { launch } from './launch.ts'
 import { messages } from './messages.ts'
 import { parallel } from './parallel.ts'
+import { push } from './push.ts'
 import { refusal } from './refusal.ts'
 import { restart, stop } from './stop.ts'
 import { trail } from './trail.ts'
 import type { Row } from './measure.ts'
 
-const BENCHES: Readonly<Record<string, () => Promise<Row[]>>> = { launch, parallel, messages, refusal, stop, restart, idle, trail, cli }
+const BENCHES: Readonly<Record<string, () => Promise<Row[]>>> = { launch, parallel, messages, refusal, push, stop, restart, idle, trail, cli }
 
 const round = (value: number): string => (value >= 1000 ? value.toFixed(0) : value.toPrecision(3))
 

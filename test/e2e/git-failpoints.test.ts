@@ -7,9 +7,8 @@ import { Company } from '../helpers/company.ts'
 import { judge, type Ledger } from '../helpers/judge.ts'
 import { until } from '../helpers/world.ts'
 
-/** What is being done when the host dies, and what that gave when it was answered. */
-const ACTS = ['push', 'verdict', 'close'] as const
-type Act = (typeof ACTS)[number]
+/** What is being done when the host dies. */
+type Act = 'push' | 'verdict' | 'close'
 
 const PLANS: Readonly<Record<GitFailpointName, Act>> = {
   'push.objects': 'push',

@@ -5,6 +5,8 @@ import { Company } from '../helpers/company.ts'
 
 const STEPS = 70
 const TASKS = ['t-1', 't-2', 't-3', 't-4', 't-5', 't-6']
+/** Nobody touches this one at random. */
+const LAST_TASK = 't-last'
 const LIMIT_MS = 240_000
 /** What a company at work is told now and then; anything else is a fault. */
 const REFUSALS = /^(not-approved|not-fast-forward|task-closed|not-permitted|already-judged|stale|push-not-found|busy|unrelated-history|own-work)$/
@@ -97,14 +99,27 @@ const FOUNDER: readonly Step[] = [
   },
 ]
 
-/** Takes random steps, one after another; what happened that is neither done nor a known refusal. */
-async function work(actor: Actor, steps: readonly Step[]): Promise<string[]> {
+type Worker = readonly [actor: Actor, steps: readonly Step[]]
+
+/** Everybody takes a random step at the same time, then the next: a slow one holds up the others, so that none is done before there is anything to do. */
+async function work(workers: readonly Worker[]): Promise<string[]> {
   const faults: string[] = []
   for (let n = 0; n < STEPS; n++) {
-    const outcome = await pick(actor, steps)?.(actor)
-    if (outcome !== undefined && !REFUSALS.test(outcome)) faults.push(`${actor.name}: ${outcome}`)
+    const outcomes = await Promise.all(workers.map(([actor, steps]) => pick(actor, steps)?.(actor)))
+    for (const [at, outcome] of outcomes.entries())
+      if (outcome !== undefined && !REFUSALS.test(outcome)) faults.push(`${workers[at]?.[0].name ?? ''}: ${outcome}`)
   }
   return faults
+}
+
+/** What chance may leave out, once for certain: a push that is judged and closed. */
+async function finish(coder: Actor, reviewer: Actor): Promise<(string | undefined)[]> {
+  const pushed = await gitPush(coder, commitAnd('origin/main'), `HEAD:refs/heads/${LAST_TASK}`)
+  const asked = await tool(coder, 'request_review', { task: LAST_TASK })
+  const [request] = await coder.control.call('review.list', { task: LAST_TASK, state: 'open' })
+  const judged = await tool(reviewer, 'verdict', { request: request?.request, commit: request?.commit, verdict: 'approve', note: 'n' })
+  await coder.control.call('task.close', { task: LAST_TASK })
+  return [pushed, asked, judged]
 }
 
 test(
@@ -113,14 +128,17 @@ test(
     const seed = randomInt(2 ** 31)
     await using company = await Company.open({ instances: ['coder', 'coder-2', 'reviewer'] })
     for (const [n, task] of TASKS.entries()) await company.task(task, n % 2 === 0 ? 'coder' : 'coder-2')
+    await company.task(LAST_TASK, 'coder')
     await using control = await openControl({ dataRoot: company.data, version: 'test' })
     const actor = (name: string, n: number): Actor => ({ name, random: createRandom(seed + n), control })
-    const faults = await Promise.all([
-      work(actor('coder', 1), CODER),
-      work(actor('coder-2', 2), CODER),
-      work(actor('reviewer', 3), [...REVIEWER, ...REVIEWER, ...FOUNDER]),
+    const [coder, other, reviewer] = [actor('coder', 1), actor('coder-2', 2), actor('reviewer', 3)]
+    const faults = await work([
+      [coder, CODER],
+      [other, CODER],
+      [reviewer, [...REVIEWER, ...REVIEWER, ...FOUNDER]],
     ])
-    expect(faults.flat(), `seed ${String(seed)}`).toEqual([])
+    expect(faults, `seed ${String(seed)}`).toEqual([])
+    expect(await finish(coder, reviewer), `seed ${String(seed)}`).toEqual([undefined, undefined, undefined])
 
     expect(await control.call('trail.verify', {}), `seed ${String(seed)}`).toMatchObject({ ok: true, firstBad: null })
     expect(company.bare('fsck', '--strict', '--no-dangling')).toBe('')

@@ -7,6 +7,9 @@ const ROOT = join(import.meta.dirname, '../..')
 /** What the scripts call on a plain Debian system, apart from `node` and `npm`. */
 const SYSTEM = 'bash bwrap cat cut dirname env flock git grep head id mktemp readlink rm sed setpriv sh sha256sum test true'.split(' ')
 
+/** What only tests need; nothing here calls them. */
+const JUDGES = 'perl python3 systemd-analyze'.split(' ')
+
 // Leaves its calls in npm.log, and fails as the file npm-ci-fails says. It stands in for the network alone.
 const NPM = `#!/bin/sh
 echo "$*" >>npm.log
@@ -16,6 +19,8 @@ if [ "$1" = ci ]; then
   echo 'module.exports = class {}' >node_modules/better-sqlite3/index.js
 elif [ "$1" = test ]; then
   cp results.json node_modules/.cache/vitest.json && exit "$(cat test-status)"
+elif [ "$3" = test:agents ]; then
+  cp agents-results.json node_modules/.cache/vitest-agents.json && exit "$(cat agents-status)"
 fi
 `
 
@@ -34,7 +39,7 @@ export interface Clone extends Disposable {
   without(...names: string[]): void
   file(name: string, text: string): void
   npmCalls(): readonly string[]
-  run(script: 'quickstart' | 'test', from?: string): Promise<Outcome>
+  run(script: 'quickstart' | 'test' | '../.ci/run', from?: string): Promise<Outcome>
 }
 
 function where(name: string): string {
@@ -54,7 +59,8 @@ function execute(program: string, cwd: string, env: NodeJS.ProcessEnv): Promise<
 }
 
 function lay(dir: string, programs: string): void {
-  for (const name of ['bin/quickstart', 'bin/test', '.config/setup.sh', '.config/closing-line.mjs']) cpSync(join(ROOT, name), join(dir, name))
+  for (const name of ['bin/quickstart', 'bin/test', '.ci/run', '.config/test-agents.sh', '.config/setup.sh', '.config/closing-line.mjs'])
+    cpSync(join(ROOT, name), join(dir, name))
   writeFileSync(join(dir, 'bin/mosaic.js'), MOSAIC)
   writeFileSync(join(dir, 'package.json'), '{ "type": "module" }\n')
   writeFileSync(join(dir, 'package-lock.json'), '{}\n')
@@ -83,7 +89,10 @@ export function createClone(): Clone {
     },
     file: (name, text) => writeFileSync(join(dir, name), text),
     npmCalls: () => (existsSync(join(dir, 'npm.log')) ? readFileSync(join(dir, 'npm.log'), 'utf8').trim().split('\n') : []),
-    run: (script, from = base) => execute(join(dir, 'bin', script), from, { PATH: programs, HOME: base, TMPDIR: base, CI: 'true' }),
+    run: (script, from = base) => {
+      if (script !== 'quickstart') for (const name of JUDGES) writeFileSync(join(programs, name), '#!/bin/sh\n', { mode: 0o755 })
+      return execute(join(dir, 'bin', script), from, { PATH: programs, HOME: base, TMPDIR: base, CI: 'true' })
+    },
     [Symbol.dispose]: () => rmSync(base, { recursive: true, force: true }),
   }
 }

@@ -42,7 +42,14 @@ const ENTRIES: readonly (readonly [name: string, make: () => unknown, reason: st
   ['notes.txt', () => w.write(beside('notes.txt'), 'mine'), 'dirty'],
   ['folder', () => w.write(beside('folder', 'deep', 'notes.txt'), 'mine'), 'dirty'],
   ['link', () => symlinkSync('/etc/passwd', beside('link')), 'dirty'],
-  ['closed', () => [w.write(beside('closed', 'x'), 'mine'), chmodSync(beside('closed'), 0)], 'dirty'],
+  [
+    'closed',
+    () => {
+      w.write(beside('closed', 'x'), 'mine')
+      chmodSync(beside('closed'), 0)
+    },
+    'dirty',
+  ],
   ['bare.git', () => w.git(w.workspace.path, 'clone', '-q', '--bare', w.project, 'bare.git'), 'dirty'],
   ['\ufffd', () => writeFileSync(Buffer.concat([Buffer.from(`${w.workspace.path}/`), Buffer.from([0xff])]), 'mine'), 'dirty'],
   ['empty', () => mkdirSync(beside('empty')), null],

@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,6 +7,7 @@ import { type ControlClient, openControl } from '../../client/control.ts'
 import { AppError, errnoOf, messageOf } from '../../core/errors.ts'
 import { createScope, type Scope } from '../../core/scope.ts'
 import { writeTemplate } from '../../config/init.ts'
+import { startTemporaryHost } from '../temporary-host.ts'
 
 const BUSINESS = 'demo'
 
@@ -61,41 +61,6 @@ async function makeProject(path: string): Promise<void> {
   await git(path, ['commit', '-q', '-m', 'Say hello'])
 }
 
-/** Waits for the host's word that it is ready; a host that ends before has said why. */
-async function untilReady(host: ChildProcess): Promise<string[]> {
-  const lines: string[] = []
-  host.stdout?.setEncoding('utf8')
-  host.stderr?.setEncoding('utf8')
-  await new Promise<void>((resolve, reject) => {
-    const take = (text: string): void => {
-      lines.push(...text.split('\n').filter((line) => line !== ''))
-      if (/^ready/m.test(text)) resolve()
-    }
-    let errors = ''
-    host.stdout?.on('data', take)
-    host.stderr?.on('data', (text: string) => (errors += text))
-    host.once('exit', () => reject(new AppError('sandbox-unavailable', `the demo's bus host did not start: ${reasonIn(errors)}`, { hint: 'mosaic bus start' })))
-  })
-  return lines
-}
-
-/** What the host said to people, without its log. */
-const reasonIn = (errors: string): string =>
-  errors
-    .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('{'))
-    .join('; ')
-
-function startHost(env: NodeJS.ProcessEnv, scope: Scope): ChildProcess {
-  const host = spawn(process.execPath, [process.argv[1] ?? '', 'bus', 'start', '--pm', '--business', BUSINESS], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  scope.defer(async () => {
-    if (host.exitCode !== null || host.signalCode !== null) return
-    host.kill('SIGTERM')
-    await once(host, 'exit')
-  })
-  return host
-}
-
 async function setUp({ env, version, keep }: StageOptions, scope: Scope): Promise<Stage> {
   const root = await mkdtemp(join(tmpdir(), 'mosaic-demo-'))
   if (!keep) scope.defer(() => rm(root, { recursive: true, force: true, maxRetries: 5 }))
@@ -103,8 +68,7 @@ async function setUp({ env, version, keep }: StageOptions, scope: Scope): Promis
   await makeProject(project)
   await writeTemplate({ hasProgram: () => false }, { configDir, home: root, env, dataRoot, dir: project, template: 'demo', business: BUSINESS, founder: 'ada' })
   const hostEnv = { ...env, MOSAIC_CONFIG: configDir, MOSAIC_DATA: dataRoot }
-  const host = startHost(hostEnv, scope)
-  const lines = await untilReady(host)
+  const { host, lines } = await startTemporaryHost({ env: hostEnv, words: ['--pm', '--business', BUSINESS] }, scope)
   const control = scope.use(await openControl({ dataRoot, version }))
   return {
     root,

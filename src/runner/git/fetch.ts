@@ -28,10 +28,15 @@ async function newestOf(git: Git, prefixes: readonly string[]): Promise<string[]
 
 /** Commits that this repository has with all that is behind them: first what came from the host. A shallow one lacks what is behind. */
 async function havesOf(git: Git): Promise<string[]> {
-  if ((await git(['rev-parse', '--is-shallow-repository'])).stdout.trim() !== 'false') return []
-  const head = (await git(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'])).stdout.trim()
-  const own = await newestOf(git, [])
-  return [...new Set([...(await newestOf(git, FROM_HOST)), ...(head === '' ? [] : [head]), ...own])].slice(0, MAX_HAVES)
+  const [shallow, verified, fromHost, own] = await Promise.all([
+    git(['rev-parse', '--is-shallow-repository']),
+    git(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']),
+    newestOf(git, FROM_HOST),
+    newestOf(git, []),
+  ])
+  if (shallow.stdout.trim() !== 'false') return []
+  const head = verified.stdout.trim()
+  return [...new Set([...fromHost, ...(head === '' ? [] : [head]), ...own])].slice(0, MAX_HAVES)
 }
 
 /** The pack in a bundle: what follows the empty line that ends its header. */

@@ -29,10 +29,9 @@ export interface Pushed {
 
 /** The object id of what a revision names. Throws `bundle-invalid` unless it is a commit: a tag is none. */
 export async function resolveCommit(git: Git, revision: string): Promise<string> {
-  const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', revision])
-  const commit = found.stdout.trim()
-  if (found.status !== 0) throw new AppError('bundle-invalid', `there is no commit ${revision}`)
-  const type = (await git(['cat-file', '-t', commit])).stdout.trim()
+  const found = revision.includes('\n') ? null : await git(['cat-file', '--batch-check=%(objecttype) %(objectname)'], { input: `${revision}\n` })
+  const [, type, commit] = /^(\w+) ([0-9a-f]{40})\n$/.exec(found?.stdout ?? '') ?? []
+  if (commit === undefined) throw new AppError('bundle-invalid', `there is no commit ${revision}`)
   if (type !== 'commit') throw new AppError('bundle-invalid', `${revision} is no commit`)
   return commit
 }

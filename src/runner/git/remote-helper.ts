@@ -46,9 +46,9 @@ async function list(deps: RemoteHelperDeps, state: State): Promise<void> {
  * without a push are named too, so that `HEAD:t-12` means a branch from any HEAD. A refusal is told with the push itself.
  */
 async function listForPush(deps: RemoteHelperDeps, state: State): Promise<void> {
-  const offer = await offerOf(deps, state).catch(() => undefined)
+  const [offer, open] = await Promise.all([offerOf(deps, state).catch(() => undefined), deps.openTasks()])
   offer?.close()
-  const [tips, tasks] = offer === undefined ? [[], []] : [[...offer.tips.keys()], await deps.openTasks()]
+  const [tips, tasks] = offer === undefined ? [[], []] : [[...offer.tips.keys()], open]
   for (const name of new Set([...tips, ...tasks.map((task) => BRANCH + task)])) deps.write(`? ${name}`)
   deps.write('')
 }

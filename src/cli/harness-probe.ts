@@ -1,0 +1,97 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ControlClient, openControl } from '../client/control.ts'
+import { writeProbeConfig } from '../config/probe.ts'
+import { codeOf, messageOf } from '../core/errors.ts'
+import { createScope } from '../core/scope.ts'
+import type { ProbeSubject } from '../doctor/harness-list.ts'
+import { startTemporaryHost } from './temporary-host.ts'
+
+/** One real turn of one agent program. */
+export interface ProbeRow {
+  readonly harness: string
+  readonly version: string | null
+  readonly model: string
+  readonly ok: boolean
+  /** Why there was no turn, or how it failed; null: it went well. */
+  readonly code: string | null
+  /** What the program answered, or why it did not. */
+  readonly answer: string
+  /** From the launch to the answer. */
+  readonly durationMs: number | null
+  readonly requests: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
+interface ProbeDeps {
+  readonly env: NodeJS.ProcessEnv
+  readonly version: string
+  readonly signal: AbortSignal
+}
+
+const INSTANCE = 'probe'
+const WAIT_MS = 240_000
+/** The script harness echoes it. */
+const QUESTION = 'Answer with the one word: ready'
+/** A host of systemd's would speak for the real one. */
+const OF_SYSTEMD = /^(NOTIFY_SOCKET|WATCHDOG_.*|INVOCATION_ID|JOURNAL_STREAM|LISTEN_.*)$/
+
+type Turn = Pick<ProbeRow, 'ok' | 'code' | 'answer'>
+
+const lastLineOf = async (runDir: string): Promise<string> =>
+  (await readFile(join(runDir, 'runner.log'), 'utf8').catch(() => '')).trimEnd().split('\n').at(-1) ?? ''
+
+/** The answer, or the end of the run, whichever comes first. */
+async function takeTurn(control: ControlClient): Promise<Turn> {
+  const { run } = await control.call('launch', { instance: INSTANCE })
+  const asked = control.call('ask', { instance: INSTANCE, body: QUESTION, waitMs: WAIT_MS })
+  const ended = control.call('wait', { run, waitMs: WAIT_MS })
+  for (const call of [asked, ended]) call.catch(() => undefined)
+  const first = await Promise.race([asked, ended.then(() => null)])
+  if (first === null) {
+    const { reason, runDir } = await control.call('show', { run })
+    return { ok: false, code: reason, answer: await lastLineOf(runDir) }
+  }
+  const { result } = first
+  if (result === null) return { ok: false, code: 'timeout', answer: `no answer within ${String(WAIT_MS / 1000)} s` }
+  return { ok: !result.failed, code: result.failed ? 'harness-failed' : null, answer: result.body }
+}
+
+async function probeOnStage(
+  { env, version, signal }: ProbeDeps,
+  { row, settings, model, variables }: ProbeSubject,
+): Promise<Omit<ProbeRow, 'harness' | 'version' | 'model'>> {
+  const scope = createScope()
+  try {
+    const root = await mkdtemp(join(tmpdir(), 'mosaic-probe-'))
+    scope.defer(() => rm(root, { recursive: true, force: true, maxRetries: 5 }))
+    const [configDir, dataRoot] = [join(root, 'config'), join(root, 'data')]
+    await writeProbeConfig(configDir, { harness: row.harness, model, settings })
+    const own = Object.fromEntries(Object.entries(env).filter(([name]) => !OF_SYSTEMD.test(name)))
+    await startTemporaryHost({ env: { ...own, ...variables, MOSAIC_CONFIG: configDir, MOSAIC_DATA: dataRoot }, words: ['--business', INSTANCE] }, scope)
+    const control = scope.use(await openControl({ dataRoot, version, signal }))
+    const start = performance.now()
+    const turn = await takeTurn(control)
+    const durationMs = Math.round(performance.now() - start)
+    const [usage] = await control.call('usage', { by: 'role' })
+    return { ...turn, durationMs, requests: usage?.requests ?? 0, inputTokens: usage?.inputTokens ?? 0, outputTokens: usage?.outputTokens ?? 0 }
+  } finally {
+    await scope.close()
+  }
+}
+
+/** Lets the program do one turn in a real sandbox, on a host of its own that is gone afterwards. Nothing of the business is launched. */
+export async function probeHarness(deps: ProbeDeps, subject: ProbeSubject): Promise<ProbeRow> {
+  const { row, model } = subject
+  const about = { harness: row.harness, version: row.version, model }
+  const nothing = { ...about, ok: false, durationMs: null, requests: 0, inputTokens: 0, outputTokens: 0 }
+  if (row.code !== null) return { ...nothing, code: row.code, answer: row.why ?? '' }
+  try {
+    return { ...about, ...(await probeOnStage(deps, subject)) }
+  } catch (error) {
+    deps.signal.throwIfAborted()
+    return { ...nothing, code: codeOf(error), answer: messageOf(error) }
+  }
+}
