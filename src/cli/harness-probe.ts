@@ -6,6 +6,7 @@ import { writeProbeConfig } from '../config/probe.ts'
 import { codeOf, messageOf } from '../core/errors.ts'
 import { createScope } from '../core/scope.ts'
 import type { ProbeSubject } from '../doctor/harness-list.ts'
+import type { MessageRow, RunRow } from '../protocol/rows.ts'
 import { startTemporaryHost } from './temporary-host.ts'
 
 /** One real turn of one agent program. */
@@ -32,7 +33,9 @@ interface ProbeDeps {
 }
 
 const INSTANCE = 'probe'
-const WAIT_MS = 240_000
+/** As long as one call may wait. */
+const WAIT_MS = 60_000
+const WAITS = 4
 /** The script harness echoes it. */
 const QUESTION = 'Answer with the one word: ready'
 /** A host of systemd's would speak for the real one. */
@@ -43,20 +46,30 @@ type Turn = Pick<ProbeRow, 'ok' | 'code' | 'answer'>
 const lastLineOf = async (runDir: string): Promise<string> =>
   (await readFile(join(runDir, 'runner.log'), 'utf8').catch(() => '')).trimEnd().split('\n').at(-1) ?? ''
 
+async function resultOf(control: ControlClient): Promise<MessageRow | null> {
+  let { id, result } = await control.call('ask', { instance: INSTANCE, body: QUESTION, waitMs: WAIT_MS })
+  for (let waits = 1; result === null && waits < WAITS; waits++) ({ id, result } = await control.call('ask', { resume: id, waitMs: WAIT_MS }))
+  return result
+}
+
+async function endOf(control: ControlClient, run: string): Promise<RunRow> {
+  for (;;) {
+    const row = await control.call('wait', { run, waitMs: WAIT_MS })
+    if (row.state === 'ended') return row
+  }
+}
+
 /** The answer, or the end of the run, whichever comes first. */
 async function takeTurn(control: ControlClient): Promise<Turn> {
   const { run } = await control.call('launch', { instance: INSTANCE })
-  const asked = control.call('ask', { instance: INSTANCE, body: QUESTION, waitMs: WAIT_MS })
-  const ended = control.call('wait', { run, waitMs: WAIT_MS })
-  for (const call of [asked, ended]) call.catch(() => undefined)
-  const first = await Promise.race([asked, ended.then(() => null)])
-  if (first === null) {
-    const { reason, runDir } = await control.call('show', { run })
-    return { ok: false, code: reason, answer: await lastLineOf(runDir) }
-  }
-  const { result } = first
-  if (result === null) return { ok: false, code: 'timeout', answer: `no answer within ${String(WAIT_MS / 1000)} s` }
-  return { ok: !result.failed, code: result.failed ? 'harness-failed' : null, answer: result.body }
+  const [result, ended] = [resultOf(control), endOf(control, run)]
+  ended.catch(() => undefined) // the connection closes under it
+  result.catch(() => undefined)
+  const first = await Promise.race([result.then((message) => ({ message })), ended])
+  if (!('message' in first)) return { ok: false, code: first.reason, answer: await lastLineOf(first.runDir) }
+  const { message } = first
+  if (message === null) return { ok: false, code: 'timeout', answer: `no answer within ${String((WAITS * WAIT_MS) / 1000)} s` }
+  return { ok: !message.failed, code: message.failed ? 'harness-failed' : null, answer: message.body }
 }
 
 async function probeOnStage(
