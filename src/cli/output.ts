@@ -1,7 +1,7 @@
 import { type ConfigProblem, formatProblem } from '../config/problem.ts'
 import { AppError, messageOf } from '../core/errors.ts'
 import { CODES } from '../core/codes.ts'
-import { escapeText } from '../core/escape.ts'
+import { escapeText, toSafeJson } from '../core/escape.ts'
 import type { GlobalOptions, Output, Result, Style } from './context.ts'
 import { block } from './render.ts'
 
@@ -32,7 +32,7 @@ export function createOutput(deps: { stdout: Sink; stderr: Sink; env: NodeJS.Pro
 
 /** What stdout gets of a result: its envelope, its ids, or its human form. */
 function toText(result: Result, options: GlobalOptions): string {
-  if (options.json) return `${JSON.stringify({ ok: true, data: result.data })}\n`
+  if (options.json) return `${toSafeJson({ ok: true, data: result.data })}\n`
   if (options.quiet) return (result.ids ?? []).map((id) => `${escapeText(id)}\n`).join('')
   return block(result.human())
 }
@@ -40,7 +40,7 @@ function toText(result: Result, options: GlobalOptions): string {
 /** The refusal in an envelope, as errors are with --json. */
 export function toErrorEnvelope(error: AppError): string {
   const { code, message, hint, data } = error
-  return `${JSON.stringify({ ok: false, error: { code, message, hint: hint ?? null, ...(data === undefined ? {} : { data }) } })}\n`
+  return `${toSafeJson({ ok: false, error: { code, message, hint: hint ?? null, ...(data === undefined ? {} : { data }) } })}\n`
 }
 
 const isProblem = (value: unknown): value is ConfigProblem =>

@@ -67,3 +67,9 @@ export function truncate(text: string, columns: number): string {
 
 /** Escaped text with spaces behind it up to that many columns. */
 export const padEnd = (text: string, columns: number): string => text + ' '.repeat(Math.max(0, columns - displayWidth(text)))
+
+/** The same JSON with nothing in it that a terminal would obey: what is invisible or turns text around stands as \\uXXXX. */
+export const toSafeJson = (value: unknown): string =>
+  JSON.stringify(value).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+    [...Array(character.length).keys()].map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''),
+  )

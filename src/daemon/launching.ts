@@ -138,18 +138,29 @@ function createTreeSteps({ config, envRoots, failpoint, workspaces, recoverGit, 
   }
 }
 
+/** Programs as the last look at them found them: a launch looks before its gate. */
+function createLocator({ config, env }: LaunchingDeps): {
+  readonly locate: (name: string) => Promise<Availability>
+  readonly locatedAs: (name: string) => LocatedHarness
+} {
+  const located = new Map<string, LocatedHarness>()
+  const versionOf = createVersions()
+  return {
+    locatedAs: (name) => located.get(name) ?? NO_HARNESS,
+    locate: async (name) => {
+      const settings = config.current().system.harnesses[name] ?? { bin: null }
+      const available = await availabilityOf({ versionOf }, name, settings, env)
+      if (available.ok) located.set(name, available.located)
+      return available
+    },
+  }
+}
+
 /** What a launch needs, from the parts that may not know each other. */
 export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker): LaunchDeps {
   const { log, clock, env, paths, dataRoot, config, store, sandboxing } = deps
   const business = config.business().id
-  const located = new Map<string, LocatedHarness>()
-  const versionOf = createVersions()
-  const locate = async (name: string): Promise<Availability> => {
-    const settings = config.current().system.harnesses[name] ?? { bin: null }
-    const available = await availabilityOf({ versionOf }, name, settings, env)
-    if (available.ok) located.set(name, available.located)
-    return available
-  }
+  const { locate, locatedAs } = createLocator(deps)
   return {
     log,
     clock,
@@ -178,7 +189,7 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     ...createTreeSteps(deps),
     rolePrompt: readPrompt,
     harnessOf: (name) => {
-      const { version } = located.get(name) ?? NO_HARNESS
+      const { version } = locatedAs(name)
       const { needsModelSocket = false, bundled = [] } = findHarness(name) ?? {}
       const programs = new Map([...deps.harnessPrograms].filter(([file]) => bundled.includes(file)))
       return { needsModelSocket, programs, versions: { piVersion: name === 'pi' ? version : null, claudeVersion: name === 'claude-code' ? version : null } }
@@ -190,7 +201,7 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     openSandbox: (request) => {
       const { session, placeholder, claim } = request
       for (const { path, text } of configFilesOf(session, 'state')) writeNew(claim.state, path, text)
-      const program = located.get(session.harness) ?? NO_HARNESS
+      const program = locatedAs(session.harness)
       return sandboxing.openSandbox(request, program, findHarness(session.harness)?.environment(session, { located: program, placeholder }) ?? {})
     },
     sockets: paths.sockets,

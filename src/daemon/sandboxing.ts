@@ -54,17 +54,17 @@ function forbiddenOf({ config, configDir, dataRoot, home }: SandboxingDeps): For
   return { trees: [dataRoot, configDir, ...roots], home }
 }
 
-function createRunHelper(deps: SandboxingDeps, bwrap: () => Bwrap, node: NodeProgram): RunHelper {
+function createRunHelper(deps: SandboxingDeps, bwrap: () => Bwrap, node: NodeProgram, runnerNode: string): RunHelper {
   return (request) => {
     const { binds, command, cwd, env, ...rest } = request
-    const tree = { bind: { path: deps.helperProgram }, readOnly: true }
+    const own = [runnerNode, deps.helperProgram].map((path) => ({ bind: { path }, readOnly: true }))
     const plan = helperPlan({
       system: readSystem(deps.env),
       ...ids(),
       env,
       programs: node.programs,
       forbidden: forbiddenOf(deps),
-      binds: [...binds, tree],
+      binds: [...binds, ...own],
       cwd,
     })
     return runHelper({ bwrap: bwrap(), log: deps.log }, { plan, command, ...rest })
@@ -127,11 +127,13 @@ function createTools(deps: SandboxingDeps, runnerNode: string): () => Tools {
 export async function createSandboxing(deps: SandboxingDeps): Promise<Sandboxing> {
   const cgroup = await openCgroupParent(await findOwnCgroup())
   const node = await locateNode(forbiddenOf(deps))
-  const tools = createTools(deps, await ensureRunnerNode(deps.busHost))
+  const runnerNode = await ensureRunnerNode(deps.busHost)
+  const tools = createTools(deps, runnerNode)
   const bwrap = (): Bwrap => tools().bwrap
   return {
-    runHelper: createRunHelper(deps, bwrap, node),
-    helperCommand: [node.path, deps.helperProgram],
+    runHelper: createRunHelper(deps, bwrap, node, runnerNode),
+    // what an agent planted may run beside the helper: an execute-only Node keeps it out of the helper's memory
+    helperCommand: [runnerNode, deps.helperProgram],
     check: () => tools().probe.check(),
     assertLimits: (role) => {
       assertEnforceable(limitsOf(role), cgroup)

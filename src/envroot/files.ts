@@ -93,7 +93,12 @@ export function unlinkIfThere(dir: PinnedDir, name: string): void {
 }
 
 /** Writes a file that must not be there yet. */
-export function writeNew(dir: Pick<PinnedDir, 'fd'>, name: string, data: string | Buffer, options: { readonly mode?: number; readonly sync?: boolean } = {}): void {
+export function writeNew(
+  dir: Pick<PinnedDir, 'fd'>,
+  name: string,
+  data: string | Buffer,
+  options: { readonly mode?: number; readonly sync?: boolean } = {},
+): void {
   const fd = openSync(at(dir, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, options.mode ?? FILE_MODE)
   try {
     writeFileSync(fd, data)

@@ -2,7 +2,7 @@ import { AppError, errnoOf } from '../core/errors.ts'
 import type { HelperResult } from '../core/run-helper.ts'
 
 /** Kept free for what must still be written when a push has taken its share. */
-export const RESERVE_BYTES = 512 * 1024 * 1024
+const RESERVE_BYTES = 512 * 1024 * 1024
 
 /** EFBIG: a limit on the size of files, met where the disk itself would do. */
 const FULL: readonly string[] = ['ENOSPC', 'EDQUOT', 'EFBIG']
@@ -11,7 +11,7 @@ const WORDS = /(No space left on device|Disk quota exceeded|File too large|died 
 /** 128 + SIGXFSZ, as a shell tells it. */
 const FILE_LIMIT_EXIT = 153
 
-export const diskFull = (what: string, cause?: unknown): AppError =>
+const diskFull = (what: string, cause?: unknown): AppError =>
   new AppError('disk-full', `${what}: no space is left on the disk of the bus host`, { hint: 'mosaic gc', ...(cause === undefined ? {} : { cause }) })
 
 /** A system error that means a full disk as `disk-full`; any other error as it is. */

@@ -15,7 +15,7 @@ export interface HarnessPins extends HarnessSettings {
 }
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The trimmed first line that `BIN --version` prints; null when it fails, says nothing or takes too long. */
+/** The trimmed first line that `BIN --version` prints, on standard output or else on standard error; null when it fails, says nothing or takes too long. */
 export type VersionOf = (bin: string, hostEnv: Environment) => Promise<string | null>
 
 /** A harness as it was found on the host. */

@@ -17,13 +17,15 @@ async function identityOf(path: string): Promise<string | null> {
 async function askVersion(bin: string, { PATH, HOME }: Environment, timeoutMs: number): Promise<string | null> {
   // its many modules are loaded by who looks for programs, and by no command that does not
   const { execa } = await import('execa')
-  const child = execa(bin, ['--version'], { env: { PATH, HOME }, extendEnv: false, stdin: 'ignore', stderr: 'ignore', reject: false })
+  const child = execa(bin, ['--version'], { env: { PATH, HOME }, extendEnv: false, stdin: 'ignore', reject: false })
   const timer = setTimeout(() => {
     child.kill('SIGKILL')
     child.stdout.destroy()
+    child.stderr.destroy()
   }, timeoutMs)
-  const { failed, stdout } = await child.finally(() => clearTimeout(timer))
-  const line = stdout.split('\n')[0]?.trim() ?? ''
+  const { failed, stdout, stderr } = await child.finally(() => clearTimeout(timer))
+  // pi says it on standard error
+  const line = (stdout === '' ? stderr : stdout).split('\n')[0]?.trim() ?? ''
   return failed || line === '' ? null : line
 }
 

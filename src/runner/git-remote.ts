@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { AppError, messageOf } from '../core/errors.ts'
 import { askTool } from './git/exchange.ts'
-import { createGit } from './git/local.ts'
+import { createHelperGit } from './git/place.ts'
 import { serveRemote } from './git/remote-helper.ts'
 
 const TOOL_SOCKET = '/run/agent/tools.sock'
@@ -30,7 +30,7 @@ async function main(): Promise<number> {
   const path = process.env.MOSAIC_TOOL_SOCKET ?? TOOL_SOCKET
   const project = projectOf(process.argv[3] ?? process.argv[2] ?? '')
   const deps = {
-    git: createGit({ env: process.env }),
+    git: createHelperGit(process.env, process.argv[1] ?? '', project),
     door: { path, toRequest: (header: object) => ({ git: header }) },
     temporaryDir: tmpdir(),
     project,

@@ -1,5 +1,6 @@
 import { serveBusAlone } from './bus-host.ts'
 import { cli } from './cli.ts'
+import { harness } from './harness.ts'
 import { idle } from './idle.ts'
 import { launch } from './launch.ts'
 import { messages } from './messages.ts'
@@ -10,7 +11,7 @@ import { restart, stop } from './stop.ts'
 import { trail } from './trail.ts'
 import type { Row } from './measure.ts'
 
-const BENCHES: Readonly<Record<string, () => Promise<Row[]>>> = { launch, parallel, messages, refusal, push, stop, restart, idle, trail, cli }
+const BENCHES: Readonly<Record<string, () => Promise<Row[]>>> = { launch, parallel, messages, refusal, push, stop, restart, idle, trail, cli, harness }
 
 const round = (value: number): string => (value >= 1000 ? value.toFixed(0) : value.toPrecision(3))
 

@@ -89,7 +89,7 @@ describe.concurrent('a session ends', () => {
 
 describe.concurrent('a limit of time', () => {
   test('turnTimeout ends a run whose turn takes longer; its message is given again', async () => {
-    const { world, founder } = await open({ coder: { limits: { turnTimeout: '1s' } } })
+    const { world, founder } = await open({ coder: { limits: { turnTimeout: '3s' } } })
     await using _ = world
     const row = await founder.session('coder')
     expect(await founder.ask('coder', 'SAY quick')).toBe('quick')
@@ -99,13 +99,13 @@ describe.concurrent('a limit of time', () => {
   })
 
   test('idleTimeout ends a run that has nothing to do', async () => {
-    const { world, founder } = await open({ coder: { limits: { idleTimeout: '1s' } } })
+    const { world, founder } = await open({ coder: { limits: { idleTimeout: '3s' } } })
     await using _ = world
     await expectEnd(founder, await founder.session('coder'), { reason: 'idle-timeout', exitCode: 27, signal: null })
   })
 
   test('runTimeout ends a run, whatever it does', async () => {
-    const { world, founder } = await open({ coder: { limits: { runTimeout: '1s' } } })
+    const { world, founder } = await open({ coder: { limits: { runTimeout: '3s' } } })
     await using _ = world
     const row = await founder.session('coder')
     await founder.send('coder', 'WAIT 600000')
@@ -113,7 +113,7 @@ describe.concurrent('a limit of time', () => {
   })
 
   test('is kept over a runner that ignores the word', async () => {
-    const { world, founder } = await open({ coder: { limits: { runTimeout: '1s' } } })
+    const { world, founder } = await open({ coder: { limits: { runTimeout: '3s' } } })
     await using _ = world
     const row = await founder.session('coder')
     process.kill(row.runnerPid ?? 0, 'SIGSTOP')

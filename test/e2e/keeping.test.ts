@@ -74,6 +74,28 @@ describe('what runs leave', () => {
     expect(await world.ask('coder', 'RUN cat stack/file.txt')).toBe('two')
   })
 
+  test('is kept with work in it when its project has left the configuration, or stood beside every project', async () => {
+    await using world = new World({ project: true })
+    world.system.keepRuns = '1ms'
+    world.configure()
+    const host = await world.start()
+    const coder = await runOnce(world, 'coder', COMMIT)
+    const reviewer = await runOnce(world, 'reviewer', 'RUN echo mine > beside.txt')
+    await host.stop()
+    world.business = { ...world.business, projects: {} }
+    world.configure()
+    await world.start()
+    const kept = (await world.must<GcRow[]>(['gc', '--apply'])).filter(({ action }) => action === 'kept')
+    expect(kept.map(({ name, why }) => [name, why])).toEqual([
+      ['coder', 'stack: unpushed'],
+      ['reviewer', 'beside.txt: dirty'],
+    ])
+    expect((await world.json(['launch', 'coder', '--fresh'])).error).toMatchObject({ code: 'env-root-unsaved' })
+    expect(readFileSync(join(coder.envRoot, 'workspace/stack/file.txt'), 'utf8')).toBe('two\n')
+    expect(readFileSync(join(reviewer.envRoot, 'workspace/beside.txt'), 'utf8')).toBe('mine\n')
+    expect(await world.must(['launch', 'reviewer', '--fresh', '--discard'])).toMatchObject({ env: 'reset' }) // the control
+  })
+
   test('stays within keepRuns', async () => {
     await using world = new World({ project: true })
     await world.start({ pm: true })

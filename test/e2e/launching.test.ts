@@ -110,7 +110,7 @@ describe.concurrent('a launch that is cut off while it prepares', () => {
 
   test('by its deadline costs that one deadline; the next works at once', async () => {
     await using world = new World({ project: true })
-    world.system.limits = { prepareTimeout: '1s' }
+    world.system.limits = { prepareTimeout: '4s' }
     world.configure()
     const unblock = blockRoot(world)
     await world.start()

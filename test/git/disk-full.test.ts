@@ -71,8 +71,8 @@ test('a bundle that does not fit is disk-full', async () => {
     const request = { business: 'acme', project: 'stack', tasks: ['t-1'], have: [], directory: incoming.path }
     return (await bundleFor({ ...w.intake, runHelper }, request)).sizeBytes
   }
-  await expect(get(from(2, limited(100_000)))).rejects.toMatchObject({ code: 'disk-full' })
-  expect(await get(from(2, limited(2 * MIB)))).toBeGreaterThan(400_000)
+  await expect(get(from(1, limited(100_000)))).rejects.toMatchObject({ code: 'disk-full' })
+  expect(await get(from(1, limited(2 * MIB)))).toBeGreaterThan(400_000)
 })
 
 const PRINCIPAL: SessionPrincipal = { kind: 'session', business: 'acme', role: 'coder', instance: 'coder', run: 'r000000000001', grants: new Set() }

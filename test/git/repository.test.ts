@@ -45,6 +45,23 @@ test('a fetch is a bundle of main and the named tasks, without what the peer has
   expect(readdirSync(join(w.gitRoot, '.incoming'))).toEqual([])
 })
 
+test('a fetch by somebody who has every tip starts no sandbox; packed refs count as loose ones do', async () => {
+  const [one, two] = [await pushed('t-1'), await pushed('t-2')]
+  const get = async (have: string[]): Promise<number> => {
+    await using incoming = await openIncoming(w.gitRoot)
+    const { runs } = w.counters
+    const { tips } = await bundleFor(w.intake, { business: 'acme', project: 'stack', tasks: ['t-1', 't-2'], have, directory: incoming.path })
+    expect(tips).toEqual({ 'refs/heads/main': w.base, 'refs/heads/t-1': one, 'refs/heads/t-2': two })
+    return w.counters.runs - runs
+  }
+  expect(await get([w.base, one, two])).toBe(0)
+  w.git(w.repository, 'pack-refs', '--all')
+  expect(await get([two, one, w.base])).toBe(0)
+  expect(await get([w.base, one])).toBe(1) // the control
+  w.git(w.repository, 'symbolic-ref', 'refs/heads/odd', 'refs/heads/main')
+  expect(await get([w.base, one, two])).toBe(1) // git is asked about what is not plain
+})
+
 test('recovery removes locks, quarantines and half-made repositories', async () => {
   const one = await pushed('t-1')
   const left = [

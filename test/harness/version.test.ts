@@ -56,6 +56,13 @@ test('what hangs has none; what leaves something behind that holds its output ha
   process.kill(Number(readFileSync(`${bin}.pid`, 'utf8')), 'SIGKILL')
 })
 
+test('a version may be said on standard error, where standard output says nothing', async () => {
+  write(bin, 'echo 0.74.2 >&2')
+  expect(await createVersions()(bin, env)).toBe('0.74.2')
+  write(bin, 'echo a warning >&2; echo 1.0')
+  expect(await createVersions()(bin, env)).toBe('1.0')
+})
+
 test('what is not there has none', async () => {
   expect(await createVersions()(join(dir, 'nothing'), env)).toBeNull()
 })

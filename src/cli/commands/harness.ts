@@ -16,7 +16,7 @@ const programOf = ({ bin, needsCredential }: HarnessRow): string | null => bin ?
 const credentialOf = ({ credential, needsCredential }: HarnessRow): string => credential ?? (needsCredential ? 'none' : 'not needed')
 
 async function list(context: CliContext): Promise<Result> {
-  const [{ listHarnesses }, { CREDENTIAL_ADVICE }] = await Promise.all([import('../../doctor/harness-list.ts'), import('../../config/credential-advice.ts')])
+  const [{ listHarnesses }, { CREDENTIAL_ADVICE }] = await Promise.all([import('../../doctor/harness-list.ts'), import('../../config/agent-advice.ts')])
   const rows = await listHarnesses(await toRequest(context))
   for (const { harness, why } of rows) if (why !== null) context.out.note(`${harness}: ${why}`)
   if (rows.some(({ code }) => code === 'no-session-credential')) for (const advice of CREDENTIAL_ADVICE) context.out.note(`hint: ${advice}`)

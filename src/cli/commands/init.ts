@@ -2,6 +2,7 @@ import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import type { InitResult } from '../../config/init.ts'
 import { type Template, TEMPLATES } from '../../config/templates.ts'
+import { escapeLine } from '../../core/escape.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { oneOf, toUsage } from '../parse.ts'
 import { toCell } from '../render.ts'
@@ -39,8 +40,10 @@ async function run(context: CliContext, input: Input): Promise<Result> {
       founder: userName(env),
     },
   )
-  for (const note of result.notes) out.note(`note: ${note}`)
-  return { data: result, human: () => describe(result), ids: result.files }
+  const { lookAround } = await import('../init-findings.ts')
+  const { agents, sandbox, notes } = await lookAround(context)
+  for (const note of [...result.notes, ...notes]) out.note(`note: ${escapeLine(note)}`)
+  return { data: { ...result, agents, sandbox }, human: () => describe(result), ids: result.files }
 }
 
 function describe({ files, project, harness }: InitResult): string {
@@ -48,7 +51,7 @@ function describe({ files, project, harness }: InitResult): string {
     ...files.map((file) => `wrote ${toCell(file)}`),
     project === null ? 'project: none' : `project: ${project.id} at ${toCell(project.root)}, branch ${toCell(project.branch)}`,
     `harness: ${harness}`,
-    'next: mosaic config check, mosaic doctor, mosaic bus start --pm',
+    'next: mosaic harness probe, mosaic doctor, mosaic bus start --pm',
   ]
   return `${lines.join('\n')}\n`
 }

@@ -25,7 +25,7 @@ export const cloneSettings = (globalConfig: string, clone: string, repository: s
 })
 
 /** Is there a clone to look at? An empty directory is none. A link is nobody's clone: following it would lead out of the workspace. */
-export function findClone(workspace: string, id: string): 'absent' | 'present' {
+function findClone(workspace: string, id: string): 'absent' | 'present' {
   const path = join(workspace, id)
   const facts = lstatSync(path, { throwIfNoEntry: false })
   if (facts === undefined) return 'absent'
