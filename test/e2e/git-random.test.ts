@@ -105,7 +105,7 @@ type Worker = readonly [actor: Actor, steps: readonly Step[]]
 async function work(workers: readonly Worker[]): Promise<string[]> {
   const faults: string[] = []
   for (let n = 0; n < STEPS; n++) {
-    const outcomes = await Promise.all(workers.map(([actor, steps]) => pick(actor, steps)?.(actor)))
+    const outcomes = await Promise.all(workers.map(async ([actor, steps]) => pick(actor, steps)?.(actor)))
     for (const [at, outcome] of outcomes.entries())
       if (outcome !== undefined && !REFUSALS.test(outcome)) faults.push(`${workers[at]?.[0].name ?? ''}: ${outcome}`)
   }
