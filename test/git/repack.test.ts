@@ -55,11 +55,13 @@ test('sixty pushes become few packs with every object, reachable or not; pushes 
   const orphan = w.gitInput(w.repository, 'nobody refers to this\n', 'hash-object', '-w', '--stdin')
   const before = objects()
   const next = w.forge.commit(w.forge.git('rev-parse', `${w.base}^{tree}`), commits[0] ?? '')
-  const [repacked, , pushed] = await Promise.all([
+  const [first, second, pushed] = await Promise.all([
     repackRepository(deps, w.repository),
     repackRepository(deps, w.repository),
     w.push('t-0', w.forge.honest(next, commits[0] ?? ''), next),
   ])
+  // whoever gets the lock first repacks; the other then finds nothing to do
+  const repacked = first ?? second
   expect(repacked?.before).toBeGreaterThanOrEqual(PUSHES)
   expect(repacked?.after).toBeLessThanOrEqual(3)
   expect(await countPacks(w.repository)).toBeLessThanOrEqual(4)

@@ -74,8 +74,9 @@ describe('the git exchange of the tool socket', () => {
   test('an early refusal arrives although bytes are still to come', async () => {
     const door = await relayTo((socket) => {
       socket.once('data', () => {
+        // as the host does: it ends its side and throws away what still comes, so that the reply arrives
         socket.end('{"ok":false,"error":"task-closed","why":"the task t-1 is closed"}\n')
-        socket.on('error', () => undefined).destroySoon()
+        socket.on('error', () => undefined).resume()
       })
     })
     await expect(exchange(door, { op: 'push' }, await fileOf(UPLOAD_BYTES))).rejects.toMatchObject({ code: 'task-closed', message: 'the task t-1 is closed' })
