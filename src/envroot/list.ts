@@ -79,20 +79,32 @@ const toUnreadable = (business: string, env: string, envRoot: string): EnvRow =>
   envRoot,
 })
 
+/** A look is a sandbox with git in it, and may take its whole time. */
+const LOOKS_AT_ONCE = 4
+
+async function inParallel<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  const waiting = [...items.entries()]
+  const take = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) results[next[0]] = await work(next[1])
+  }
+  const ended = await Promise.allSettled(Array.from({ length: LOOKS_AT_ONCE }, take))
+  for (const end of ended) if (end.status === 'rejected') throw end.reason
+  return results
+}
+
 /** One row an env root, by name. Takes and makes nothing. */
 export async function listEnvRoots(deps: ListDeps, business: string): Promise<readonly EnvRow[]> {
   const envs = openEnvs(deps.dataRoot, business)
   if (envs === null) return []
-  const rows: EnvRow[] = []
   try {
-    for (const env of namesIn(envs).filter(isEnvName).sort()) {
+    return await inParallel(namesIn(envs).filter(isEnvName).sort(), async (env) => {
       const root = openRoot(envs, env)
-      rows.push(root === null ? toUnreadable(business, env, `${envs.path}/${env}`) : await toRow(deps, business, env, root).finally(root.close))
-    }
+      return root === null ? toUnreadable(business, env, `${envs.path}/${env}`) : toRow(deps, business, env, root).finally(root.close)
+    })
   } finally {
     envs.close()
   }
-  return rows
 }
 
 /** Does an execution live in this env root? false also when there is none. For recovery, which waits until it is free. */

@@ -7,7 +7,7 @@ const RESERVE_BYTES = 512 * 1024 * 1024
 /** EFBIG: a limit on the size of files, met where the disk itself would do. */
 const FULL: readonly string[] = ['ENOSPC', 'EDQUOT', 'EFBIG']
 /** strerror(3) in the locale that every git of ours has; signal 25 is SIGXFSZ. */
-const WORDS = /(No space left on device|Disk quota exceeded|File too large|died of signal 25$)/m
+const WORDS = /(No space left on device|Disk quota exceeded|File too large|File size limit exceeded|died of signal 25$)/m
 /** 128 + SIGXFSZ, as a shell tells it. */
 const FILE_LIMIT_EXIT = 153
 

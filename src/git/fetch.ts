@@ -34,12 +34,17 @@ export interface FetchedBundle {
   readonly path: string
 }
 
-/** The refs stand in the file `refs`: there may be more than arguments. Standard input: what the peer has; what of it we lack is left out. */
+/**
+ * The refs stand in the file `refs`: there may be more than arguments. Standard input: what the peer has. What of it we lack is left
+ * out, and what these refs do not reach as if we lacked it: it is another task's.
+ */
 const BUNDLE_SCRIPT = String.raw`
 set -u
 git cat-file --batch-check='%(objecttype) %(objectname)' >have || exit 70
-sed -n 's/^commit /^/p' have >revs
-cat refs >>revs
+sed -n 's/^commit //p' have >there
+sed 's/^/^/' refs | cat there - | git rev-list --stdin >beyond || exit 70
+sort there >there.sorted && sort beyond >beyond.sorted && comm -23 there.sorted beyond.sorted >common || exit 70
+sed 's/^/^/' common >revs && cat refs >>revs || exit 70
 git rev-list --max-count=1 --stdin <revs >news || exit 71
 [ -s news ] || exit 0
 git bundle create --quiet --version=2 bundle --stdin <revs || exit 72

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { HelperResult, RunHelper } from '../core/run-helper.ts'
 import type { BundleHeader } from './bundle.ts'
@@ -23,6 +25,10 @@ export interface Inspection {
   readonly directory: string
   readonly header: BundleHeader
   readonly ref: string
+  /** What main is and was. */
+  readonly mainStore: string
+  /** The tips that the pusher may see: what they do not reach is not there for this push. */
+  readonly allowed: readonly string[]
   readonly signal?: AbortSignal | undefined
 }
 
@@ -99,19 +105,25 @@ function toRefusal(result: HelperResult, { header }: Inspection): AppError {
 }
 
 const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperResult> => {
-  const { repository, directory, header, ref, signal } = inspection
+  const { repository, directory, header, ref, mainStore, signal } = inspection
   const unpacked = deps.limits.pushUnpackedBytes
   const memoryKib = Math.ceil((2 * unpacked) / KIB) + 256 * KIB
-  const values = [header.packOffset + 1, header.tip, ref, unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS].map(String)
+  const values = [header.packOffset + 1, header.tip, ref, unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS, mainStore].map(String)
   return deps.runHelper({
     binds: [
       { bind: { path: deps.globalConfig }, readOnly: true },
       { bind: { path: repository }, readOnly: true },
+      { bind: { path: mainStore }, readOnly: true },
       { bind: { path: directory }, readOnly: false },
     ],
     command: ['/bin/sh', '-c', INSPECT_SCRIPT, 'inspect', ...values],
     cwd: directory,
-    env: gitEnvironment({ globalConfig: deps.globalConfig, safeDirectories: [repository], gitDir: repository, config: [['core.bigFileThreshold', '16m']] }),
+    env: gitEnvironment({
+      globalConfig: deps.globalConfig,
+      safeDirectories: [repository, mainStore],
+      gitDir: repository,
+      config: [['core.bigFileThreshold', '16m']],
+    }),
     input: header.prerequisites.map((oid) => `${oid}\n`).join(''),
     timeoutMs: deps.checkTimeoutMs,
     stdoutLimit: REPORT_BYTES,
@@ -124,6 +136,7 @@ const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperRes
  * work ref. Throws `missing-prerequisites`, `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`, `disk-full`.
  */
 export async function inspectPush(deps: InspectDeps, inspection: Inspection): Promise<string | null> {
+  await writeFile(join(inspection.directory, 'allowed'), inspection.allowed.map((oid) => `^${oid}\n`).join(''))
   const result = await runScript(deps, inspection)
   if (result.timedOut || result.stdout.length >= REPORT_BYTES) throw new AppError('bundle-too-big', 'checking the push takes longer than the limits allow')
   const judged: readonly (number | null)[] = [INSPECT_EXIT.ok, INSPECT_EXIT.unrelated, INSPECT_EXIT.notForward]

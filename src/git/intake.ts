@@ -7,8 +7,9 @@ import { type BundleHeader, HEADER_BYTES, packObjects, parseBundleHeader } from 
 import { type AdmittedPacks, admitPacks } from './incoming.ts'
 import { inspectPush, type InspectDeps } from './inspect.ts'
 import type { RepositoryLocks } from './lock.ts'
-import { moveRef } from './refs.ts'
-import { repositoryPath, workRef } from './repository.ts'
+import { ensureMainStore } from './main-store.ts'
+import { moveRef, readHeads } from './refs.ts'
+import { MAIN_REF, repositoryPath, workRef } from './repository.ts'
 
 export interface IntakeDeps extends InspectDeps {
   readonly gitRoot: string
@@ -22,6 +23,8 @@ export interface IncomingPush {
   readonly business: string
   readonly project: string
   readonly task: string
+  /** The tasks whose work the pusher may see, beside main and the task itself. */
+  readonly visible: readonly string[]
   readonly commit: string
   /** Holds the bytes as `bundle`; becomes the quarantine. */
   readonly directory: string
@@ -121,11 +124,14 @@ async function admit(deps: IntakeDeps, push: IncomingPush, from: string | null, 
  * `unrelated-history`, `not-fast-forward`, `busy`, `disk-full`, and what the rows refuse.
  */
 export async function receivePush(deps: IntakeDeps, push: IncomingPush, rows: PushRows): Promise<AcceptedPush> {
-  const { business, project, task, directory, signal } = push
+  const { business, project, task, visible, directory, signal } = push
   const header = await judgeHeader(deps, push)
   const repository = repositoryPath(deps.gitRoot, business, project)
   return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, async (held) => {
-    const current = await inspectPush(deps, { repository, directory, header, ref: workRef(task), signal })
+    const mainStore = await ensureMainStore(deps, business, project, { timeoutMs: LOCK_TIMEOUT_MS, signal })
+    const heads = await readHeads(deps, repository)
+    const allowed = [MAIN_REF, workRef(task), ...visible.map(workRef)].flatMap((name) => heads.get(name) ?? [])
+    const current = await inspectPush(deps, { repository, mainStore, allowed, directory, header, ref: workRef(task), signal })
     held.throwIfAborted()
     signal?.throwIfAborted()
     return admit(deps, push, current, rows)

@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../core/log.ts'
 import { knownCommits, listRefs, moveRef, type RefDeps } from './refs.ts'
-import { entriesOf, incomingRoot, sweepRepository } from './repository.ts'
+import { entriesOf, incomingRoot, mainStoresRoot, sweepRepository } from './repository.ts'
 
 export interface RecoveryDeps extends RefDeps {
   readonly gitRoot: string
@@ -35,6 +35,14 @@ async function recoverRepository(deps: RecoveryDeps, business: string, name: str
   await repairRefs(deps, repository, deps.expectedRefs(business, name.slice(0, -'.git'.length)))
 }
 
+async function sweepMainStores({ gitRoot, log }: RecoveryDeps, business: string): Promise<void> {
+  const root = join(mainStoresRoot(gitRoot), business)
+  for (const name of await entriesOf(root)) {
+    const swept = await sweepRepository(join(root, name))
+    if (swept.length > 0) log.warn({ repository: join(root, name), swept }, 'stale git files removed')
+  }
+}
+
 /**
  * Puts a business's repositories right after a crash: locks, quarantines, half-made repositories removed, refs made what the
  * rows say. Idempotent. Call under the host lock, before anything else uses the repositories.
@@ -46,4 +54,5 @@ export async function recoverGit(deps: RecoveryDeps, business: string): Promise<
   const stale = entries.filter((name) => name.endsWith('.lock') || name.startsWith('.new-'))
   for (const name of stale) await rm(join(deps.gitRoot, business, name), { recursive: true, force: true })
   for (const name of entries.filter((entry) => entry.endsWith('.git') && !entry.startsWith('.'))) await recoverRepository(deps, business, name)
+  await sweepMainStores(deps, business)
 }

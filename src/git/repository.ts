@@ -11,6 +11,10 @@ export const unfinishedRepository = (gitRoot: string, business: string, project:
 /** Where pushes and bundles stand until they are judged, beside the repositories and on their file system. */
 export const incomingRoot = (gitRoot: string): string => join(gitRoot, '.incoming')
 
+/** What main of the projects is and was, without any task's work; no business begins with a dot. */
+export const mainStoresRoot = (gitRoot: string): string => join(gitRoot, '.main')
+export const mainStorePath = (gitRoot: string, business: string, project: string): string => join(mainStoresRoot(gitRoot), business, `${project}.git`)
+
 export const MAIN_REF = 'refs/heads/main'
 export const workRef = (task: string): string => `refs/heads/work/${task}`
 export const approvedRef = (task: string): string => `refs/mosaic/approved/${task}`

@@ -43,7 +43,7 @@ export interface GitTimes {
   readonly lingerMs: number
 }
 
-export const GIT_TIMES: GitTimes = { firstFrameMs: 10_000, totalMs: 600_000, windowMs: 60_000, windowBytes: 64 * 1024, lingerMs: 1000 }
+export const GIT_TIMES: GitTimes = { firstFrameMs: 10_000, totalMs: 600_000, windowMs: 60_000, windowBytes: 64 * 1024, lingerMs: 5000 }
 
 export interface GitServerDeps extends Omit<IntakeDeps, 'limits'>, FetchDeps {
   readonly limits: IntakeDeps['limits'] & { readonly pushBytes: number }
@@ -106,13 +106,14 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
   const { project, task, commit, size } = header
   if (size > limits.pushBytes) throw new AppError('bundle-too-big', `a bundle of ${String(size)} bytes; at most ${String(limits.pushBytes)} are allowed`)
   await ports.beginPush(principal, { project, task })
+  const visible = await ports.fetchable(principal, { project, task: undefined })
   assertFree(await deps.freeBytes(), size)
   const synced = syncQuietly(deps, principal.business, project)
   await using incoming = await openIncoming(gitRoot)
   await receiveBytes(exchange, join(incoming.path, 'bundle'), size)
   // a push is judged by the main that we have, unless there is none yet; a task's work is no newer than that
   if ((await entriesOf(repositoryPath(gitRoot, principal.business, project))).length === 0) await synced
-  const wanted = { business: principal.business, project, task, commit, directory: incoming.path, signal: exchange.signal }
+  const wanted = { business: principal.business, project, task, visible, commit, directory: incoming.path, signal: exchange.signal }
   const rows: PushRows = {
     ask: async () => ports.beginPush(principal, { project, task }),
     record: ({ ref }) => ports.finishPush(principal, { project, task, ref, commit }),

@@ -16,6 +16,7 @@ export interface CloneRequest {
   readonly id: string
   readonly root: string
   readonly branch: string
+  /** The main-only store. */
   readonly repository: string
   /** The working repository's main. */
   readonly tip: string
@@ -31,8 +32,6 @@ export interface WorkspaceRequest {
 export interface UnsavedRequest {
   readonly op: 'unsaved'
   readonly workspace: string
-  /** Whose repository a clone of that name is judged by; whatever else is in the workspace is found there. */
-  readonly projects: readonly { readonly id: string; readonly repository: string }[]
   readonly budgetMs: number
 }
 
@@ -58,6 +57,8 @@ export const workspaceResultSchema = z.strictObject({
 })
 export const unsavedResultSchema = z.strictObject({
   unsaved: z.array(z.strictObject({ project: z.string(), reason: z.enum(UNSAVED_REASONS) })),
+  /** Clones with nothing but commits in them, and the tips of these: work unless the working repository has them. */
+  committed: z.array(z.strictObject({ project: z.string(), tips: z.array(oidSchema) })),
 })
 export const emptyResultSchema = z.strictObject({})
 export type SyncResult = z.infer<typeof syncResultSchema>

@@ -136,8 +136,18 @@ class Exchange<Session> {
 
   #reply(value: Reply): void {
     if (this.#socket.destroyed || this.#state === 'ending') return
+    this.#cork()
     // a peer that stops reading stops being read
     if (!this.#socket.write(toFrame(value))) this.#socket.pause()
+  }
+
+  /** What one commit answers goes out in one write: a system call for each reply was a fifth of what a message costs. */
+  #cork(): void {
+    if (this.#socket.writableCorked > 0) return
+    this.#socket.cork()
+    process.nextTick(() => {
+      this.#socket.uncork()
+    })
   }
 
   #end(value: Reply): void {

@@ -1,13 +1,15 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { AppError, errnoOf } from '../core/errors.ts'
+import { AppError, errnoOf, messageOf } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
+import { currentMainStore, ensureMainStore } from '../git/main-store.ts'
 import { repositoryPath } from '../git/repository.ts'
 import type { KeptReason } from '../protocol/common.ts'
 import { type CloneRequest, emptyResultSchema, type SyncResult, type UnsavedReason, unsavedResultSchema, workspaceResultSchema } from '../protocol/prepare.ts'
 import { type AskDeps, askHelper, prepareTimeout } from './ask.ts'
 import { temporaryClone } from './names.ts'
 import { probeClone } from './probe.ts'
+import { isSaved } from './saved.ts'
 import { type Project, type SyncDeps, syncProject } from './sync.ts'
 
 const TIDY_TIMEOUT_MS = 30_000
@@ -133,15 +135,13 @@ export async function prepareWorkspace(deps: SyncDeps, input: PrepareInput): Pro
   const { business, workspace, deadlineMs } = input
   const end = performance.now() + deadlineMs
   const all = await lookAtAll(deps, input)
-  const toClone = ({ project: { id, root, branch }, synced: { tip } }: (typeof all)[number]): CloneRequest => ({
-    id,
-    root,
-    branch,
-    repository: repositoryPath(deps.gitRoot, business, id),
-    tip,
-  })
   const open = all.filter(({ project, look, synced }) => look !== 'timed out' && !isCurrent(look, project.branch, synced.tip))
-  const kept = new Map<string, KeptReason | null>(await prepareClones(deps, input, open.map(toClone), end - performance.now()))
+  const clones: CloneRequest[] = []
+  for (const { project, synced } of open) {
+    const options = { timeoutMs: end - performance.now(), signal: input.signal }
+    clones.push({ ...project, repository: await mainStoreOf(deps, business, project.id, synced.tip, options), tip: synced.tip })
+  }
+  const kept = new Map<string, KeptReason | null>(await prepareClones(deps, input, clones, end - performance.now()))
   return all.map(({ project: { id, branch }, look, synced }) => ({
     id,
     path: join(workspace.path, id),
@@ -152,23 +152,42 @@ export async function prepareWorkspace(deps: SyncDeps, input: PrepareInput): Pro
 }
 
 /** For a launch, a repository that others hold for too long is its deadline. */
-async function syncInTime(deps: SyncDeps, business: string, project: Project, timeoutMs: number, signal: AbortSignal | undefined): Promise<SyncResult> {
+async function inTime<T>(project: string, work: Promise<T>): Promise<T> {
   try {
-    return await syncProject(deps, business, project, { timeoutMs, signal })
+    return await work
   } catch (error) {
-    if (error instanceof AppError && error.code === 'busy') throw prepareTimeout(`waiting for the repository of ${project.id}`)
+    if (error instanceof AppError && error.code === 'busy') throw prepareTimeout(`waiting for the repository of ${project}`)
     throw error
   }
 }
 
-/** The working repositories that a workspace's entries may be clones of, by the entries' names. */
-async function repositoriesOf(gitRoot: string, business: string, names: readonly string[]): Promise<{ id: string; repository: string }[]> {
-  const found: { id: string; repository: string }[] = []
-  for (const id of names.filter(isId)) {
-    const repository = repositoryPath(gitRoot, business, id)
-    if (!(await isAbsent(repository))) found.push({ id, repository })
+const syncInTime = (deps: SyncDeps, business: string, project: Project, timeoutMs: number, signal: AbortSignal | undefined): Promise<SyncResult> =>
+  inTime(project.id, syncProject(deps, business, project, { timeoutMs, signal }))
+
+/**
+ * What clones are made from and compared with: in a clone there may be programs of an agent that git runs (filters), and with the
+ * working repository in their sight they would carry every task's work into the workspace.
+ */
+async function mainStoreOf(
+  deps: SyncDeps,
+  business: string,
+  project: string,
+  tip: string,
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal | undefined },
+): Promise<string> {
+  const current = await currentMainStore(deps.gitRoot, business, project, tip)
+  if (current !== null) return current
+  if (options.timeoutMs <= 0) throw prepareTimeout(`the copy of main of ${project}`)
+  const repository = repositoryPath(deps.gitRoot, business, project)
+  try {
+    return await inTime(
+      project,
+      deps.locks.withLock(repository, options, () => ensureMainStore(deps, business, project, options)),
+    )
+  } catch (error) {
+    if (options.signal?.aborted === true) throw new AppError('interrupted', `the copy of main of ${project} was cancelled`)
+    throw error instanceof AppError ? error : new AppError('checkout-failed', `${project}: main cannot be copied: ${messageOf(error)}`)
   }
-  return found
 }
 
 /**
@@ -183,11 +202,17 @@ export async function unsavedWork(
   const names = await readdir(`/proc/self/fd/${String(workspace.fd)}`)
   // a sandbox costs more than the rest of a look
   if (names.length === 0) return []
-  const projects = await repositoriesOf(deps.gitRoot, business, names)
-  // a look may write what git refreshes by itself; nothing of ours needs it
-  const binds = [{ ...writable(workspace), readOnly: true }, ...projects.map(({ repository }) => readable(repository))]
-  const request = { op: 'unsaved', workspace: workspace.path, projects, budgetMs: UNSAVED_TIMEOUT_MS } as const
-  return (await askHelper(deps, request, unsavedResultSchema, { binds, timeoutMs: UNSAVED_TIMEOUT_MS, signal })).unsaved
+  // a look may write what git refreshes by itself; nothing of ours needs it. It sees no repository: what an agent planted in a clone
+  // runs in it, and a FIFO or a socket leads out of a workspace that is read-only
+  const binds = [{ ...writable(workspace), readOnly: true }]
+  const request = { op: 'unsaved', workspace: workspace.path, budgetMs: UNSAVED_TIMEOUT_MS } as const
+  const { unsaved, committed } = await askHelper(deps, request, unsavedResultSchema, { binds, timeoutMs: UNSAVED_TIMEOUT_MS, signal })
+  const unpushed: UnsavedProject[] = []
+  for (const { project, tips } of committed) {
+    const saved = isId(project) && (await isSaved(deps, repositoryPath(deps.gitRoot, business, project), tips, { timeoutMs: UNSAVED_TIMEOUT_MS, signal }))
+    if (!saved) unpushed.push({ project, reason: 'unpushed' })
+  }
+  return [...unsaved, ...unpushed].sort((a, b) => Buffer.compare(Buffer.from(a.project), Buffer.from(b.project)))
 }
 
 /** Empties a directory but for `keep` (top-level names), in a helper that sees only that directory. Throws `env-root-unsafe` when something cannot be removed. */

@@ -1,7 +1,7 @@
 import type { HelperBind, HelperResult } from '../core/run-helper.ts'
 import { gitEnvironment } from '../git/command.ts'
 import { type AskDeps, prepareTimeout } from './ask.ts'
-import { LOCKS, parseStatus, type Status, STATUS_ARGS, UNDER_WAY } from './status.ts'
+import { LOCKS, parseStatus, READ_FIRST, READ_FIRST_IN_TREE, type Status, STATUS_ARGS, UNDER_WAY } from './status.ts'
 
 /**
  * Quick looks for the common case, in which nothing is to be done: a shell and git instead of Node, whose start is most of
@@ -28,6 +28,10 @@ shift
 for name in ${[...LOCKS, ...UNDER_WAY].join(' ')}; do
   if [ -e ".git/$name" ] || [ -L ".git/$name" ]; then exit 1; fi
 done
+for name in ${[...READ_FIRST_IN_TREE, ...READ_FIRST].join(' ')}; do
+  if [ -p "$name" ]; then exit 1; fi
+done
+if read -r word ref <.git/HEAD && [ "$word" = ref: ] && [ -p ".git/$ref" ]; then exit 1; fi
 exec git --no-pager ${STATUS_ARGS.join(' ')}
 `
 

@@ -24,6 +24,13 @@ export const LOCKS = ['index.lock', 'HEAD.lock', 'config.lock', 'packed-refs.loc
 /** … and of a merge, a rebase, a bisection. */
 export const UNDER_WAY = ['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'BISECT_LOG', 'rebase-merge', 'rebase-apply', 'sequencer'] as const
 
+/** What git reads before it says anything: as a FIFO, each would hold it for as long as it may run. */
+export const READ_FIRST = [
+  ...['HEAD', 'index', 'config', 'config.worktree', 'commondir', 'packed-refs', 'shallow', 'FETCH_HEAD', 'objects/info/alternates'],
+  ...['info/exclude', 'info/attributes', 'info/grafts', 'info/sparse-checkout'],
+].map((name) => `.git/${name}`)
+export const READ_FIRST_IN_TREE = ['.git', '.gitignore', '.gitattributes', '.gitmodules'] as const
+
 /** Reads the output of STATUS_ARGS; undefined when it is none. Its words come from an agent's tree: only our two headers and "anything else" count. */
 export function parseStatus(stdout: string): Status | undefined {
   const fields = stdout.split('\0')

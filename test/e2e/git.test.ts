@@ -139,6 +139,26 @@ describe('pushes', () => {
     expect(company.bare('fsck', '--strict', '--no-dangling')).toBe('')
   })
 
+  test('of stacked tasks land each on the other; who judges fetches all, another coder none, even by id', async () => {
+    await using company = await Company.open({ instances: ['coder', 'coder-2', 'reviewer'] })
+    for (const task of ['t-1', 't-2']) await company.task(task)
+    await company.task('t-3', 'coder-2')
+    const pushed = [
+      await company.push('coder', 't-1'),
+      await company.push('coder', 't-2'),
+      await company.push('coder', 't-1'),
+      await company.push('coder', 't-2'),
+    ]
+    expect(pushed.map(({ code }) => code)).toEqual([0, 0, 0, 0])
+    const tips = [pushed[2]?.commit ?? '', pushed[3]?.commit ?? '']
+    const seen = await company.inside('reviewer', 'git fetch -q mosaic && git rev-parse mosaic/t-1 mosaic/t-2 && git fsck --strict --no-dangling')
+    expect(seen).toEqual({ code: 0, out: tips.join('\n') })
+    const taken = await company.inside('coder-2', `git fetch -q mosaic && git cat-file -e ${tips[0] ?? ''}`)
+    expect(taken.code).not.toBe(0)
+    expect((await company.push('coder-2', 't-3')).code).toBe(0)
+    expect(company.bare('fsck', '--strict', '--no-dangling')).toBe('')
+  })
+
   test('and fetches are tools too', async () => {
     await using company = await Company.open({ instances: ['coder', 'reviewer'] })
     await company.task('t-1')

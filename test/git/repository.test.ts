@@ -70,6 +70,8 @@ test('recovery removes locks, quarantines and half-made repositories', async () 
     'acme/stack.git/objects/pack/tmp_pack_x',
     '.incoming/dead/bundle',
     'acme/.new-site.git/HEAD',
+    '.main/acme/stack.git/refs/heads/main.lock',
+    '.main/acme/stack.git/objects/pack/tmp_pack_x',
   ]
   for (const path of left) w.write(join(w.gitRoot, path), '')
   mkdirSync(join(w.gitRoot, 'acme', 'stack.git.lock'))

@@ -54,11 +54,11 @@ test('the control: what is linked inside of the workspace is written through', a
   rmSync(inside, { recursive: true })
 })
 
-test('objects that are linked to the working repository take no object into it, and the clone is still judged', async () => {
+test('objects that are linked to the working repository lead no helper to it, and no object into it', async () => {
   rmSync(join(w.clone, '.git', 'objects'), { recursive: true })
   symlinkSync(join(w.repository, 'objects'), join(w.clone, '.git', 'objects'))
   const before = snapshot(w.repository, '', true)
-  expect(await unsavedWork(w.deps, { business: 'acme', workspace: w.workspace })).toEqual([])
-  expect(await prepare()).toMatchObject({ kept: null })
+  expect(await unsavedWork(w.deps, { business: 'acme', workspace: w.workspace })).toEqual([{ project: 'stack', reason: 'unreadable' }])
+  expect(await prepare()).toMatchObject({ kept: 'unreadable' })
   expect(snapshot(w.repository, '', true)).toEqual(before)
 })

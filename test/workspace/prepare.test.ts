@@ -1,4 +1,5 @@
-import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { prepareWorkspace, type PreparedProject, type PrepareInput, unsavedWork } from '../../src/workspace/prepare.ts'
@@ -118,22 +119,33 @@ test('an ignored file in the way of main keeps the clone', async () => {
   expect(readFileSync(join(w.clone, 'built.txt'), 'utf8')).toBe('precious')
 })
 
-for (const name of ['HEAD', 'index', '.gitignore']) {
-  test(`a FIFO as ${name} costs half of the time and keeps the clone as hung`, async () => {
+for (const name of ['HEAD', 'index', '.gitignore', 'refs/heads/main', 'packed-refs']) {
+  test(`a FIFO as ${name} keeps the clone as hung, at once`, async () => {
     await prepare()
     const path = name === '.gitignore' ? join(w.clone, name) : join(w.clone, '.git', name)
     rmSync(path, { force: true })
     fifo(path)
     const started = performance.now()
-    expect((await prepare({ deadlineMs: 2000 }))?.kept).toBe('hung')
-    expect(performance.now() - started).toBeLessThan(2000)
+    expect((await prepare({ deadlineMs: 20_000 }))?.kept).toBe('hung')
+    expect(await unsaved()).toEqual([{ project: 'stack', reason: 'hung' }])
+    expect(performance.now() - started).toBeLessThan(5000)
     expect(lstatSync(path).isFIFO()).toBe(true)
     rmSync(path)
     if (name === 'HEAD') w.write(path, 'ref: refs/heads/main\n')
+    if (name === 'refs/heads/main') w.write(path, `${w.git(w.project, 'rev-parse', 'main')}\n`)
     if (name === 'index') w.git(w.clone, 'reset', '-q', '--hard')
     expect(await prepare()).toMatchObject({ kept: null })
   })
 }
+
+test('a FIFO deeper in the tree costs half of the time and keeps the clone as hung', async () => {
+  await prepare()
+  w.write(join(w.clone, 'deep', 'file.txt'), 'mine')
+  fifo(join(w.clone, 'deep', '.gitignore'))
+  const started = performance.now()
+  expect((await prepare({ deadlineMs: 2000 }))?.kept).toBe('hung')
+  expect(performance.now() - started).toBeGreaterThan(900)
+})
 
 for (const name of ['HEAD', 'refs/heads/main', 'config', 'packed-refs', 'shallow']) {
   test(`a FIFO as ${name} of the root is prepare-timeout or a refusal in time; the next look works at once`, async () => {
@@ -297,4 +309,72 @@ test('unsaved work is what is dirty or unpushed; a pushed commit is saved', asyn
   expect(await unsaved()).toEqual([{ project: 'stack', reason: 'unpushed' }])
   w.write(join(w.clone, '.git', 'HEAD'), 'garbage')
   expect(await unsaved()).toEqual([{ project: 'stack', reason: 'unreadable' }])
+})
+
+/** A filter that git runs while it looks at a clone, as whoever may write there can plant it; what it did, or undefined when it did not run. */
+function plantFilter(script: string): () => string | undefined {
+  const out = join(w.workspace.path, 'out')
+  const program = w.write(join(w.workspace.path, 'filter'), `#!/bin/sh\n{ ${script}; echo ran; } >${out} 2>&1\ncat\n`)
+  chmodSync(program, 0o755)
+  w.git(w.clone, 'config', 'filter.x.clean', program)
+  w.write(join(w.clone, '.gitattributes'), '*.txt filter=x\n')
+  w.write(join(w.clone, 'file.txt'), 'eno\n') // as long as before: git has to compare
+  return () => (exists(out) ? readFileSync(out, 'utf8') : undefined)
+}
+
+test("a filter in a clone sees main, and no task's work, whatever is done with the workspace", async () => {
+  await prepare()
+  w.git(w.root, 'clone', '-q', w.repository, w.path('theirs'))
+  w.commit(w.path('theirs'), 'secret of t-1', 's.txt')
+  w.git(w.path('theirs'), 'push', '-q', 'origin', 'HEAD:refs/heads/work/t-1')
+  expect(w.git(w.repository, 'cat-file', '-p', 'refs/heads/work/t-1:s.txt')).toBe('secret of t-1') // the control
+  const show = (repository: string, what: string): string => `git --git-dir=${repository} -c safe.directory='*' cat-file -p ${what}`
+  const store = join(w.gitRoot, '.main', 'acme', 'stack.git')
+  const oid = w.git(w.repository, 'rev-parse', 'refs/heads/work/t-1:s.txt')
+  const looks = [show(w.repository, 'refs/heads/work/t-1:s.txt'), show(store, oid), show(store, 'main:file.txt')]
+  const seen = plantFilter(looks.join('; '))
+  w.commit(w.project, 'two', 'two.txt')
+  expect(await prepare()).toMatchObject({ kept: 'dirty' })
+  expect(seen()).toMatch(/one\nran\n$/) // the control: it ran, and read main
+  expect(seen()).not.toContain('secret')
+  expect(w.git(store, 'rev-parse', 'main')).toBe(w.git(w.project, 'rev-parse', 'main'))
+  expect(w.git(store, 'for-each-ref', '--format=%(refname)')).toBe('refs/heads/main')
+})
+
+test('a search for unsaved work shows a filter no repository: a FIFO leads out of what is read-only', async () => {
+  await prepare()
+  w.git(w.repository, 'update-ref', 'refs/heads/work/t-1', 'refs/heads/main')
+  const pipe = join(w.workspace.path, 'pipe')
+  fifo(pipe)
+  const lines = w.path('lines')
+  const reader = spawn('/bin/sh', ['-c', `cat <>${pipe} >${lines}`], { stdio: 'ignore' })
+  try {
+    const repositories = [w.repository, join(w.gitRoot, '.main', 'acme', 'stack.git')]
+    plantFilter(`{ ls -d ${repositories.join(' ')}; echo ran; } >${pipe} 2>&1`)
+    rmSync(join(w.workspace.path, 'out'), { force: true })
+    const program = join(w.workspace.path, 'filter')
+    w.write(program, readFileSync(program, 'utf8').replace(`>${join(w.workspace.path, 'out')} 2>&1`, ''))
+    await unsaved()
+    await expect.poll(() => (exists(lines) ? readFileSync(lines, 'utf8') : '')).toContain('ran')
+    expect(readFileSync(lines, 'utf8')).not.toMatch(/^\/.*git$/m)
+  } finally {
+    reader.kill('SIGKILL')
+  }
+})
+
+test('the copy of main is made anew where it is missing or broken', async () => {
+  let more = 0
+  const store = join(w.gitRoot, '.main', 'acme', 'stack.git')
+  for (const harm of [
+    () => rmSync(store, { recursive: true }),
+    () => w.write(join(store, 'HEAD'), 'nonsense'),
+    () => rmSync(join(store, 'objects'), { recursive: true }),
+  ]) {
+    await prepare()
+    harm()
+    rmSync(w.clone, { recursive: true })
+    w.commit(w.project, `more ${String(more++)}`)
+    expect(await prepare()).toMatchObject({ kept: null })
+    expect(w.git(store, 'fsck')).toBe('')
+  }
 })

@@ -43,6 +43,24 @@ async function presentOf(git: Git, commits: readonly string[]): Promise<string[]
   return stdout.split('\n').flatMap((line) => (line.startsWith('commit ') ? [line.slice('commit '.length)] : []))
 }
 
+/** Fewer than git's standard output is kept of (local.ts), so that none is cut off. */
+const MAX_COMMITS = 10_000
+
+/**
+ * What the push builds on: of all that the host has, only the commits where the new ones begin, since the host copies the history
+ * of each for its checks. All of it where that cannot be told.
+ */
+async function basesOf({ git }: PushDeps, { commit, tips }: Push): Promise<string[]> {
+  const present = [...new Set(await presentOf(git, tips))]
+  const input = [commit, ...present.map((oid) => `^${oid}`), ''].join('\n')
+  const found = await git(['rev-list', '--boundary', `--max-count=${String(MAX_COMMITS)}`, '--stdin'], { input })
+  const lines = found.stdout.split('\n').filter((line) => line !== '')
+  if (found.status !== 0 || lines.filter((line) => !line.startsWith('-')).length >= MAX_COMMITS) return present
+  // nothing new: the host has the commit itself
+  if (lines.length === 0) return present.length === 0 ? [] : [commit]
+  return lines.flatMap((line) => (line.startsWith('-') ? [line.slice(1)] : []))
+}
+
 /** gitformat-bundle(5); a `git bundle create` needs a ref for its tip, and the name is ignored anyway. */
 const toHeader = (commit: string, bases: readonly string[]): string =>
   ['# v2 git bundle', ...bases.map((oid) => `-${oid}`), `${commit} refs/heads/pushed`, '', ''].join('\n')
@@ -64,8 +82,8 @@ async function writeBundle({ git }: PushDeps, path: string, { commit, progress =
 
 /** Pushes one commit to a task. Throws what the host refuses. */
 export async function pushCommit(deps: PushDeps, push: Push): Promise<Pushed> {
-  const { project, task, commit, tips } = push
-  const bases = [...new Set(await presentOf(deps.git, tips))]
+  const { project, task, commit } = push
+  const bases = await basesOf(deps, push)
   const dir = await mkdtemp(join(deps.temporaryDir, 'mosaic-push-'))
   try {
     const path = join(dir, 'bundle')

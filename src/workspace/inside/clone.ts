@@ -29,8 +29,8 @@ const remotes = ({ id, root, branch }: CloneRequest): readonly (readonly [string
 ]
 
 /**
- * Clones main of the working repository under a temporary name and renames it into place. Init and fetch instead of `git
- * clone`: only main's own objects come over, as copies (never hard links), and no other task's.
+ * Clones main from its store under a temporary name and renames it into place. Init and fetch instead of `git
+ * clone`: only main's own objects come over, as copies (never hard links).
  */
 export async function makeClone({ workspace, settings, deadline }: CloneDeps, project: CloneRequest): Promise<void> {
   const name = temporaryClone(project.id)

@@ -1,8 +1,8 @@
-import { lstatSync } from 'node:fs'
+import { lstatSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GitSettings } from '../../git/command.ts'
 import type { KeptReason } from '../../protocol/common.ts'
-import { LOCKS, parseStatus, type Status, STATUS_ARGS, UNDER_WAY } from '../status.ts'
+import { LOCKS, parseStatus, READ_FIRST, READ_FIRST_IN_TREE, type Status, STATUS_ARGS, UNDER_WAY } from '../status.ts'
 import type { Deadline } from './deadline.ts'
 import { type GitRun, runGit } from './run-git.ts'
 
@@ -12,7 +12,7 @@ export type Look = { readonly state: 'current' } | { readonly state: 'behind' } 
 export interface Clone {
   readonly path: string
   readonly branch: string
-  /** Settings whose alternates hold the working repository's objects: nothing is copied into a clone to look at it. */
+  /** Settings whose alternates hold main's objects: nothing is copied into a clone to look at it. */
   readonly settings: GitSettings
   readonly deadline: Deadline
 }
@@ -26,9 +26,30 @@ const GONE: GitRun = { status: null, timedOut: false, stdout: '', stderr: '' }
 export const inClone = (clone: Clone, ...args: readonly string[]): Promise<GitRun> =>
   runGit(clone.settings, args, { deadline: clone.deadline, cwd: clone.path }).catch(() => GONE)
 
+/** Through a link too: that leads nowhere but in the sandbox, and stat(2) does not wait for a FIFO's other end. */
+function isFifo(path: string): boolean {
+  try {
+    return statSync(path).isFIFO()
+  } catch {
+    return false
+  }
+}
+
+/** Would the first files that git reads hold it? */
+function wouldHang(clone: string): boolean {
+  if ([...READ_FIRST_IN_TREE, ...READ_FIRST].some((name) => isFifo(join(clone, name)))) return true
+  try {
+    const ref = /^ref: (.+)$/m.exec(readFileSync(join(clone, '.git', 'HEAD'), 'utf8'))?.[1]
+    return ref !== undefined && isFifo(join(clone, '.git', ref))
+  } catch {
+    return false // what cannot be read holds nobody: git says what is wrong
+  }
+}
+
 /** What git says of a clone; a link or a file in the place of `.git` would lead out of it. */
 export async function statusOf(clone: Clone): Promise<Status | 'hung' | 'unreadable'> {
   if (!isDirectory(join(clone.path, '.git'))) return 'unreadable'
+  if (wouldHang(clone.path)) return 'hung'
   const run = await inClone(clone, ...STATUS_ARGS)
   if (run.timedOut) return 'hung'
   return (run.status === 0 ? parseStatus(run.stdout) : undefined) ?? 'unreadable'

@@ -17,8 +17,8 @@ interface Prepare {
   readonly globalConfig: string
 }
 
-/** Settings for git in a clone that sees the working repository's objects beside its own. */
-export const cloneSettings = (globalConfig: string, clone: string, repository: string): GitSettings => ({
+/** Settings for git in a clone that sees main's objects beside its own. */
+const cloneSettings = (globalConfig: string, clone: string, repository: string): GitSettings => ({
   globalConfig,
   safeDirectories: [clone, join(clone, '.git'), repository],
   alternates: [join(repository, 'objects')],

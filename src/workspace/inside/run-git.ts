@@ -4,7 +4,8 @@ import { gitCommand, type GitSettings } from '../../git/command.ts'
 import type { Deadline } from './deadline.ts'
 
 const TOOL_TIMEOUT_MS = 120_000
-const OUTPUT_BYTES = 1024 * 1024
+/** As much of what git says is kept. */
+export const OUTPUT_BYTES = 1024 * 1024
 
 export interface GitRun {
   readonly status: number | null

@@ -1,12 +1,10 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
-import type { GitSettings } from '../../git/command.ts'
 import type { UnsavedReason, UnsavedRequest, UnsavedResult } from '../../protocol/prepare.ts'
 import { isTemporaryClone } from '../names.ts'
 import type { Deadline } from './deadline.ts'
 import { type Clone, statusOf } from './look.ts'
-import { cloneSettings } from './prepare-clones.ts'
-import { type GitRun, runGit } from './run-git.ts'
+import { OUTPUT_BYTES, runGit } from './run-git.ts'
 
 interface Unsaved {
   readonly request: UnsavedRequest
@@ -18,32 +16,32 @@ interface Unsaved {
 const MAX_FOUND = 100
 const DECODER = new TextDecoder()
 
-/** The tips of everything that the working repository keeps. */
-async function savedTips(settings: GitSettings, deadline: Deadline): Promise<GitRun> {
-  return runGit(settings, ['for-each-ref', '--format=^%(objectname)'], { deadline })
+/** A reply holds so many; who has more than that has work. */
+const MAX_TIPS = 5000
+const FORMAT = '--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)'
+
+/** Tips of commits, when there is nothing but those to lose. */
+interface Committed {
+  readonly tips: readonly string[]
 }
 
-/** Has any ref of the clone, its HEAD or a stash, a commit that the working repository's refs do not reach? */
-async function hasUnpushed(clone: Clone, head: string | null, tips: string): Promise<UnsavedReason | null> {
-  const args = ['rev-list', '--max-count=1', '--all', ...(head === null ? [] : [head]), '--stdin']
-  const run = await runGit(clone.settings, args, { deadline: clone.deadline, cwd: clone.path, input: tips })
+/** The commits that HEAD and the refs of a clone, a stash among them, are at. */
+async function tipsOf(clone: Clone, head: string | null): Promise<UnsavedReason | Committed> {
+  const run = await runGit(clone.settings, ['for-each-ref', FORMAT], { deadline: clone.deadline, cwd: clone.path })
   if (run.timedOut) return 'hung'
   if (run.status !== 0) return 'unreadable'
-  return run.stdout === '' ? null : 'unpushed'
+  const refs = run.stdout.split('\n').flatMap((line) => /commit ([0-9a-f]{40})/.exec(line)?.[1] ?? [])
+  const tips = [...new Set([...(head === null ? [] : [head]), ...refs])]
+  return tips.length > MAX_TIPS || run.stdout.length >= OUTPUT_BYTES ? 'unpushed' : { tips }
 }
 
-/** A clone by its repository; without one, every commit in it is nowhere else. */
-async function judgeClone({ request, globalConfig, deadline }: Unsaved, name: string): Promise<UnsavedReason | null> {
+async function judgeClone({ request, globalConfig, deadline }: Unsaved, name: string): Promise<UnsavedReason | Committed> {
   const path = join(request.workspace, name)
-  const repository = request.projects.find(({ id }) => id === name)?.repository ?? null
-  const own = { globalConfig, safeDirectories: [path, join(path, '.git')] }
-  const settings = repository === null ? own : cloneSettings(globalConfig, path, repository)
+  const settings = { globalConfig, safeDirectories: [path, join(path, '.git')] }
   const clone: Clone = { path, branch: '', settings, deadline: deadline.part(0.5) }
   const status = await statusOf(clone)
   if (typeof status === 'string') return status
-  if (status.dirty) return 'dirty'
-  const tips = repository === null ? null : await savedTips({ globalConfig, safeDirectories: [repository], gitDir: repository }, deadline)
-  return hasUnpushed(clone, status.head, tips?.status === 0 ? tips.stdout : '')
+  return status.dirty ? 'dirty' : tipsOf(clone, status.head)
 }
 
 function isEmptyDirectory(path: Buffer): boolean {
@@ -63,7 +61,7 @@ const hasGit = (path: Buffer): boolean => {
 }
 
 /** What of one entry would be lost. Nothing is in an empty file, a socket or a FIFO; a link is followed nowhere, and is content itself. */
-async function judgeEntry(unsaved: Unsaved, name: Buffer, text: string): Promise<UnsavedReason | null> {
+async function judgeEntry(unsaved: Unsaved, name: Buffer, text: string): Promise<UnsavedReason | Committed | null> {
   const path = Buffer.concat([Buffer.from(`${unsaved.request.workspace}/`), name])
   const facts: Stats | undefined = lstatSync(path, { throwIfNoEntry: false })
   if (facts === undefined) return null
@@ -77,12 +75,20 @@ async function judgeEntry(unsaved: Unsaved, name: Buffer, text: string): Promise
 /** What would be lost if the workspace were thrown away. A clone that cannot be judged counts as work. */
 export async function findUnsaved(unsaved: Unsaved): Promise<UnsavedResult> {
   const found: UnsavedResult['unsaved'] = []
+  const committed: UnsavedResult['committed'] = []
+  let left = MAX_TIPS
   for (const name of readdirSync(unsaved.request.workspace, { encoding: 'buffer' }).sort((a, b) => a.compare(b))) {
     const text = DECODER.decode(name)
     if (isTemporaryClone(text)) continue
     const reason = await judgeEntry(unsaved, name, text)
-    if (reason !== null) found.push({ project: text, reason })
-    if (found.length >= MAX_FOUND) break
+    if (reason === null) continue
+    if (typeof reason === 'string') found.push({ project: text, reason })
+    else if (reason.tips.length > left) found.push({ project: text, reason: 'unpushed' })
+    else if (reason.tips.length > 0) {
+      committed.push({ project: text, tips: [...reason.tips] })
+      left -= reason.tips.length
+    }
+    if (found.length + committed.length >= MAX_FOUND) break
   }
-  return { unsaved: found }
+  return { unsaved: found, committed }
 }
