@@ -1,4 +1,4 @@
-import type { Database, RunResult } from 'better-sqlite3'
+import type { Database, RunResult, Statement } from 'better-sqlite3'
 import { type Clock, toTimestamp } from '../core/clock.ts'
 import type { Transactions } from './transactions.ts'
 
@@ -22,6 +22,16 @@ export function change({ db, tx }: TableContext, sql: string): (...params: SqlPa
   return (...params) => {
     tx.touch()
     return statement.run(...params)
+  }
+}
+
+/** For statements that are put together at each call, in few shapes: each is prepared once, which costs more than to run it. */
+export function keepPrepared<Row>(db: Database): (sql: string) => Statement<unknown[], Row> {
+  const prepared = new Map<string, Statement<unknown[], Row>>()
+  return (sql) => {
+    const statement = prepared.get(sql) ?? db.prepare<unknown[], Row>(sql)
+    prepared.set(sql, statement)
+    return statement
   }
 }
 

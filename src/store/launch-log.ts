@@ -1,6 +1,6 @@
 import type { LaunchEvent } from '../protocol/common.ts'
 import type { LogRow } from '../protocol/rows.ts'
-import { change, type TableContext } from './database.ts'
+import { change, keepPrepared, type TableContext } from './database.ts'
 
 export interface LaunchLogEntry {
   readonly event: LaunchEvent
@@ -47,6 +47,7 @@ export function createLaunchLog(context: TableContext): LaunchLogTable {
   const insert = change(context, `INSERT INTO launch_log ${values}`)
   const insertEnd = change(context, `INSERT INTO launch_log ${values} ON CONFLICT DO NOTHING`)
   const columns = 'seq, at, event, run, instance, fields'
+  const prepare = keepPrepared<Stored>(db)
   const get = db.prepare<[number], Stored>(`SELECT ${columns} FROM launch_log WHERE seq = ?`)
   return {
     append: ({ event, run, instance, fields }) => Number(insert(stamp(), event, run, instance, codeOf(fields), JSON.stringify(fields)).lastInsertRowid),
@@ -55,7 +56,7 @@ export function createLaunchLog(context: TableContext): LaunchLogTable {
       const asked = [filter.event, filter.code, filter.run] as const
       const where = ['event = ?', 'code = ?', 'run = ?'].filter((_sql, index) => asked[index] !== undefined).map((sql) => ` AND ${sql}`)
       const params = asked.filter((value) => value !== undefined)
-      const statement = db.prepare<unknown[], Stored>(`SELECT ${columns} FROM launch_log WHERE seq > ?${where.join('')} ORDER BY seq LIMIT ?`)
+      const statement = prepare(`SELECT ${columns} FROM launch_log WHERE seq > ?${where.join('')} ORDER BY seq LIMIT ?`)
       return statement.all(filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT).map(toRow)
     },
     get(seq) {

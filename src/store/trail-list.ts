@@ -1,6 +1,7 @@
 import type { Database } from 'better-sqlite3'
 import type { TrailRow } from '../protocol/rows.ts'
 import type { StoredRecord } from './chain.ts'
+import { keepPrepared } from './database.ts'
 
 export interface TrailFilter {
   readonly subject?: string | undefined
@@ -45,10 +46,11 @@ function toQuery(filter: TrailFilter): { readonly where: string; readonly params
 }
 
 /** Records that match, oldest first. */
-export const createTrailList =
-  (db: Database): ((filter?: TrailFilter) => TrailRow[]) =>
-  (filter = {}) => {
+export function createTrailList(db: Database): (filter?: TrailFilter) => TrailRow[] {
+  const prepare = keepPrepared<Stored>(db)
+  return (filter = {}) => {
     const { where, params } = toQuery(filter)
-    const statement = db.prepare<unknown[], Stored>(`SELECT ${TRAIL_COLUMNS} FROM trail WHERE seq > ?${where} ORDER BY seq LIMIT ?`)
+    const statement = prepare(`SELECT ${TRAIL_COLUMNS} FROM trail WHERE seq > ?${where} ORDER BY seq LIMIT ?`)
     return statement.all(filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT).map(toRow)
   }
+}
