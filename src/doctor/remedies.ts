@@ -30,6 +30,8 @@ const said =
 const isWsl1 = ({ kernel }: MachineFacts): boolean => /microsoft/i.test(kernel) && !/wsl2/i.test(kernel)
 const NO_NAMESPACE = /No permissions to create (a )?new namespace|Creating new namespace failed|setting up uid map|does not support user namespaces/i
 
+const COVERED_PROC = /Can't mount proc on .*Operation not permitted/
+
 /** Hardening that breaks bubblewrap, by what it says then; seen with systemd 257 and bubblewrap 0.12. */
 const UNIT_SETTINGS: readonly { readonly words: RegExp; readonly setting: string }[] = [
   { words: /Can't open source .*Function not implemented/, setting: 'RestrictSUIDSGID' },
@@ -88,7 +90,15 @@ const KNOWN: readonly Entry[] = [
     },
   },
   {
-    when: said(/Can't mount proc on .*Operation not permitted/),
+    when: (words, { container }) => container === null && COVERED_PROC.test(words),
+    diagnosis: {
+      cause:
+        'a systemd unit around this process sets ProtectKernelLogs or ProtectKernelTunables, which cover parts of /proc, and then the kernel lets nobody unprivileged mount a new one',
+      remedy: 'take them out of the unit or its drop-in (mosaic service install writes one that works)',
+    },
+  },
+  {
+    when: said(COVERED_PROC),
     diagnosis: {
       cause: 'a container covers parts of its /proc, and then the kernel lets nobody inside mount a new one',
       remedy:
@@ -147,7 +157,8 @@ const KNOWN: readonly Entry[] = [
     when: said(NO_NAMESPACE),
     diagnosis: {
       cause: 'this machine refuses namespaces to unprivileged users',
-      remedy: 'see what refuses: unshare --user --map-root-user true; dmesg | tail; then mosaic doctor kernel',
+      remedy:
+        'see what refuses: RestrictNamespaces of a systemd unit around this process; unshare --user --map-root-user true; dmesg | tail; then mosaic doctor kernel',
     },
   },
 ]

@@ -27,6 +27,8 @@ export interface ProbeDeps {
   readonly runnerNode: string
   readonly forbidden: Forbidden
   readonly log: Log
+  /** For one run; DEADLINE_MS unless set. */
+  readonly deadlineMs?: number
 }
 
 export interface Probe {
@@ -37,7 +39,8 @@ export interface Probe {
   check(): Promise<void>
 }
 
-const DEADLINE_MS = 5000
+// a slow machine is not a broken one: a second here takes fifteen where the processor is emulated
+const DEADLINE_MS = 30_000
 const RUN = 'r000000000000'
 
 interface Scratch {
@@ -106,8 +109,8 @@ async function runInside(scope: Scope, deps: ProbeDeps, dir: string, signal: Abo
   return judgeProbe(parseReport(await readFile(join(workspace, PROBE_REPORT), 'utf8')), await readFile(join(workspace, PROBE_DESCRIPTORS), 'utf8'))
 }
 
-function toUnavailable(path: string, error: unknown, signal: AbortSignal): AppError {
-  if (signal.aborted) return failed(path, `no answer within ${String(DEADLINE_MS / 1000)} s`, error)
+function toUnavailable({ bwrap: { path }, deadlineMs = DEADLINE_MS }: ProbeDeps, error: unknown, signal: AbortSignal): AppError {
+  if (signal.aborted) return failed(path, `no answer within ${String(deadlineMs / 1000)} s`, error)
   if (!(error instanceof AppError)) return failed(path, messageOf(error), error)
   if (error.code === 'sandbox-unavailable') return error
   return error.code === 'spawn-failed'
@@ -116,7 +119,7 @@ function toUnavailable(path: string, error: unknown, signal: AbortSignal): AppEr
 }
 
 async function runProbe(deps: ProbeDeps): Promise<void> {
-  const signal = AbortSignal.timeout(DEADLINE_MS)
+  const signal = AbortSignal.timeout(deps.deadlineMs ?? DEADLINE_MS)
   const scope = createScope()
   try {
     const dir = await mkdtemp(join(deps.scratchDir, 'probe-'))
@@ -124,7 +127,7 @@ async function runProbe(deps: ProbeDeps): Promise<void> {
     const problems = await runInside(scope, deps, dir, signal)
     if (problems.length > 0) throw failed(deps.bwrap.path, `the sandbox does not hold: ${problems.join('; ')}`)
   } catch (error) {
-    throw toUnavailable(deps.bwrap.path, error, signal)
+    throw toUnavailable(deps, error, signal)
   } finally {
     await scope.close()
   }
@@ -134,7 +137,7 @@ export function createProbe(deps: ProbeDeps): Probe {
   let proved: string | undefined
   let running: Promise<void> | undefined
   const prove = async (): Promise<void> => {
-    const { identity } = await deps.bwrap.features(AbortSignal.timeout(DEADLINE_MS))
+    const { identity } = await deps.bwrap.features(AbortSignal.timeout(deps.deadlineMs ?? DEADLINE_MS))
     const key = [identity, release(), version(), String(process.getuid?.()), deps.runnerNode, ...readMachine()].join('\n')
     if (proved === key) return
     await runProbe(deps)

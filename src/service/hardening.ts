@@ -14,7 +14,7 @@ const UNPRIVILEGED: readonly Setting[] = [
   ['RestrictAddressFamilies', 'AF_UNIX AF_INET AF_INET6 AF_NETLINK'],
   ['SystemCallArchitectures', 'native'],
   // a list of what is refused: any list of what is allowed kills Node or bubblewrap sooner or later
-  ['SystemCallFilter', '~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap'],
+  ['SystemCallFilter', '~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap syslog'],
   ['SystemCallErrorNumber', 'EPERM'],
   ['UMask', '0077'],
   ['LimitCORE', '0'],
@@ -28,7 +28,6 @@ const PRIVILEGED: readonly Setting[] = [
   ['PrivateIPC', 'yes'],
   ['ProtectProc', 'invisible'],
   ['ProtectKernelModules', 'yes'],
-  ['ProtectKernelLogs', 'yes'],
   ['ProtectClock', 'yes'],
   ['RemoveIPC', 'yes'],
   ['KeyringMode', 'private'],
@@ -37,7 +36,8 @@ const PRIVILEGED: readonly Setting[] = [
 
 /**
  * What a unit is confined to although sandboxes start in it. Left out: RestrictSUIDSGID, which answers openat2(2) with ENOSYS, and bubblewrap 0.12 opens its
- * sources with that; ProtectControlGroups, which makes the delegated cgroup read-only; PrivateUsers, from inside which the founder's own command line is a
+ * sources with that; ProtectKernelLogs, which covers /proc/kmsg, and then the kernel lets nobody unprivileged mount a /proc (what else it does, PrivateDevices,
+ * the empty bounding set and the filter do); ProtectControlGroups, which makes the delegated cgroup read-only; PrivateUsers, from inside which the founder's own command line is a
  * process of a foreign user namespace that the bus host may not look at, and so refuses. docs/service.md has the whole table.
  */
 export const hardeningOf = (scope: 'system' | 'user'): readonly Setting[] => (scope === 'system' ? [...UNPRIVILEGED, ...PRIVILEGED] : UNPRIVILEGED)

@@ -2,31 +2,13 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot } from '../../src/core/paths.ts'
-import type { Founder } from '../helpers/founder.ts'
+import { type Forked, slowestAnswer } from '../helpers/meanwhile.ts'
 import { toBusiness } from '../helpers/seats.ts'
 import { World } from '../helpers/world.ts'
 
 const FORKS = join(packageRoot(), 'fixtures', 'sessions', 'forks.py')
 const HELPER_PIDS = 256
 const SESSION_PIDS = 1024
-
-interface Forked {
-  readonly most: number
-  readonly refused: string | null
-}
-
-/** The slowest answer of the host while something goes on. */
-async function slowestAnswer(founder: Founder, meanwhile: Promise<unknown>): Promise<number> {
-  const over = new AbortController()
-  void meanwhile.finally(() => over.abort())
-  let slowest = 0
-  while (!over.signal.aborted) {
-    const start = performance.now()
-    await founder.status()
-    slowest = Math.max(slowest, performance.now() - start)
-  }
-  return slowest
-}
 
 test("a fork bomb that an agent planted as a filter of its clone is harmless to the next launch's look at it, and to the founder's", async () => {
   await using world = new World({ project: true })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { packageRoot } from '../../src/core/paths.ts'
 import type { RunRow } from '../../src/protocol/rows.ts'
-import type { Founder } from '../helpers/founder.ts'
+import { type Forked, slowestAnswer } from '../helpers/meanwhile.ts'
 import { toBusiness } from '../helpers/seats.ts'
 import { World } from '../helpers/world.ts'
 
@@ -124,24 +124,6 @@ test('a session reaches nothing that is not its own', async () => {
   expect(await founder.ask('coder', 'SAY still at work')).toBe('still at work')
   expect(await founder.ask('other', 'RUN test -S /run/mosaic/git.sock && echo has git.sock')).toBe('has git.sock')
 })
-
-interface Forked {
-  readonly most: number
-  readonly refused: string | null
-}
-
-/** The slowest answer of the host while something goes on. */
-async function slowestAnswer(founder: Founder, meanwhile: Promise<unknown>): Promise<number> {
-  const over = new AbortController()
-  void meanwhile.finally(() => over.abort())
-  let slowest = 0
-  while (!over.signal.aborted) {
-    const start = performance.now()
-    await founder.status()
-    slowest = Math.max(slowest, performance.now() - start)
-  }
-  return slowest
-}
 
 describe('a limit of a session', () => {
   test('on processes stops a fork bomb there, and the host answers within a second', async () => {

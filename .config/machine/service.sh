@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# The life of the unit, as a system unit and as a user unit: start, launch, a crash of the bus host, reload, watchdog, stop. Exit 1 at the first
+# thing that is not as it should be.
+# shellcheck source=.config/machine/inside.sh
+source "$(dirname "$0")/inside.sh"
+
+try() {
+  SCOPE=$1
+  local pid run before
+  say "== $SCOPE unit"
+  install_unit
+  if [[ $SCOPE == system ]]; then systemd-analyze verify --man=no "/etc/systemd/system/$UNIT"; else as_ada systemd-analyze --user verify --man=no ".config/systemd/user/$UNIT"; fi
+  say 'verify: no complaint'
+
+  start_unit
+  pid=$(show MainPID)
+  say "started: ActiveState=$(show ActiveState) MainPID=$pid StatusText=$(show StatusText) (systemctl start returned, so READY=1 came)"
+  pm_runs || {
+    as_ada mosaic ps -a --json
+    die 'the PM does not run although the unit is ready'
+  }
+  as_ada mosaic launch coder >/dev/null
+  read -r run _ < <(row_of coder)
+  say "launched: coder $run"
+  leaves
+  say "doctor: $({ rows doctor sandbox limits service || true; } | jq 'rows.checks.map((check) => "\n  " + check.state + " " + check.name + ": " + check.message).join("")')"
+
+  before=$(row_of pm | cut -d' ' -f1)
+  kill -9 "$pid"
+  until_true 'the unit is back after SIGKILL' is_new "$pid"
+  until_true 'the PM is back' pm_runs
+  say "SIGKILL of $pid: back as $(show MainPID), NRestarts=$(show NRestarts), PM $before is now $(row_of pm | cut -d' ' -f1), env $(rows log --event launch | jq 'rows.filter((row) => row.instance === "pm").sort((a, b) => a.seq - b.seq).at(-1).env')"
+  say "ended: $(rows log --event end | jq 'rows.map((row) => row.instance + " " + row.reason).join(", ")')"
+
+  ctl reload $UNIT
+  until_true 'the reload is over' is_active
+  say "reload: ActiveState=$(show ActiveState), records config.reloaded in the trail: $(rows trail --kind config.reloaded | jq rows.length)"
+  sleep 35
+  is_active || die 'the watchdog ended it'
+  [[ $(show NRestarts) == 1 ]] || die "it was restarted: NRestarts=$(show NRestarts)"
+  say "35 s later: still MainPID=$(show MainPID), WatchdogUSec=$(show WatchdogUSec)"
+
+  ctl stop $UNIT
+  say "stopped: ActiveState=$(show ActiveState) Result=$(show Result) ExecMainStatus=$(show ExecMainStatus)"
+  [[ $(show Result) == success ]] || die 'it did not stop in order'
+  ! pgrep -u $USER_NAME bwrap >/dev/null || die 'a sandbox outlived the stop'
+
+  second_host
+  if [[ $SCOPE == system ]]; then
+    hang
+    say "security: $(systemd-analyze security --no-pager $UNIT | tail -n 1)"
+  fi
+  uninstall_unit
+}
+
+# A second host for the same data root is refused with 11, and systemd does not try again.
+second_host() {
+  as_ada mosaic bus start --detach >/dev/null
+  if ctl start $UNIT 2>/dev/null; then die 'a second host started'; fi
+  say "a second host: Result=$(show Result) ExecMainStatus=$(show ExecMainStatus) NRestarts=$(show NRestarts)"
+  as_ada mosaic bus stop >/dev/null
+  ctl reset-failed $UNIT
+}
+
+# A bus host that hangs is ended by the watchdog, with its sandboxes, and comes back.
+hang() {
+  local pid drop_in=/run/systemd/system/$UNIT.d
+  mkdir -p "$drop_in"
+  printf '[Service]\nWatchdogSec=3\nTimeoutAbortSec=3\nTimeoutStopSec=3\n' >"$drop_in/hang.conf"
+  systemctl daemon-reload
+  ctl start $UNIT
+  pid=$(show MainPID)
+  kill -STOP "$pid"
+  until_true 'the unit is back after it hung' is_new "$pid"
+  until_true 'the PM is back' pm_runs
+  say "SIGSTOP of $pid: $(journalctl --no-pager -o cat -u $UNIT | grep -oE 'Watchdog timeout.*' | tail -n 1) Back as $(show MainPID), NRestarts=$(show NRestarts)"
+  ctl stop $UNIT
+  rm -r "$drop_in"
+  systemctl daemon-reload
+}
+
+leaves() {
+  local dir controllers
+  dir=$(unified "$(show MainPID)")
+  controllers=$(cat "$dir/cgroup.controllers")
+  if [[ -z $controllers ]]; then
+    say "cgroups: not tried, this kernel's controllers are in cgroup version 1 ($dir has none)"
+    return
+  fi
+  # shellcheck disable=SC2010
+  say "cgroups: $(ls "${dir%/host}" | grep -E '^(host|r[0-9a-z]+)$' | tr '\n' ' ')with $(cat "${dir%/host}/cgroup.subtree_control"); the coder is in $(unified "$(row_of coder | cut -d' ' -f2)")"
+}
+
+try system
+try user
