@@ -92,9 +92,8 @@ const KNOWN: readonly Entry[] = [
   {
     when: (words, { container }) => container === null && COVERED_PROC.test(words),
     diagnosis: {
-      cause:
-        'a systemd unit around this process sets ProtectKernelLogs or ProtectKernelTunables, which cover parts of /proc, and then the kernel lets nobody unprivileged mount a new one',
-      remedy: 'take them out of the unit or its drop-in (mosaic service install writes one that works)',
+      cause: 'a systemd unit around this process covers parts of /proc, and then the kernel lets nobody unprivileged mount a new one',
+      remedy: 'take ProtectKernelLogs and ProtectKernelTunables out of the unit or its drop-in (mosaic service install writes one that works)',
     },
   },
   {
