@@ -20,10 +20,11 @@ before=$(row_of pm)
 say "doctor: $({ rows doctor limits || true; } | jq 'rows.checks.map((check) => check.state + " " + check.name + ": " + check.message).join("\n  ")')"
 
 as_ada mosaic launch coder >/dev/null
-read -r run pid < <(row_of coder)
-leaf=$(unified "$pid")
-say "coder $run is in $leaf: memory.max $(cat "$leaf/memory.max"), pids.max $(cat "$leaf/pids.max"), cpu.max $(cat "$leaf/cpu.max"); manifest: $(enforced "$run")"
-[[ $leaf == */"$run" ]] || die 'the session is not in a leaf of its own'
+read -r run _ < <(row_of coder)
+leaf=$(unified "$host")
+leaf=${leaf%/host}/run-$run
+say "coder $run: $(wc -w <"$leaf/cgroup.procs") processes are in $leaf: memory.max $(cat "$leaf/memory.max"), pids.max $(cat "$leaf/pids.max"), cpu.max $(cat "$leaf/cpu.max"); manifest: $(enforced "$run")"
+(($(wc -w <"$leaf/cgroup.procs") >= 2)) || die 'pid 1 and the runner are not in a leaf of their own'
 
 say 'cpus: a busy loop of 10 s on two threads'
 as_ada mosaic ask coder --timeout 2m 'RUN for n in 1 2; do timeout 10 sh -c "while :; do :; done" & done; wait' >/dev/null
@@ -31,15 +32,17 @@ say "  cpu.stat: $(grep -E '^(usage_usec|nr_throttled|throttled_usec)' "$leaf/cp
 (($(sed -n 's/^nr_throttled //p' "$leaf/cpu.stat") > 0)) || die 'it was never throttled'
 
 say 'pids: 200 processes at once'
-as_ada mosaic ask coder --timeout 2m 'RUN for n in $(seq 200); do sleep 5 & done; wait' 2>&1 | tail -n 2 || true
+words=$(as_ada mosaic ask coder --timeout 2m 'RUN for n in $(seq 200); do sleep 5 & done; wait' 2>&1 || true)
 host_answers
-say "  pids.events: $(tr '\n' ' ' <"$leaf/pids.events")pids.peak $(cat "$leaf/pids.peak" 2>/dev/null)"
-(($(sed -n 's/^max //p' "$leaf/pids.events") > 0)) || die 'it was never refused a process'
+say "  $(tail -n 2 <<<"$words" | tr '\n' ' '); at most $(cat "$leaf/pids.peak") at once, refused by the cgroup $(sed -n 's/^max //p' "$leaf/pids.events") times, else by RLIMIT_NPROC of the same number"
+[[ $words == *'Cannot fork'* ]] || die 'it was never refused a process'
+(($(cat "$leaf/pids.peak") <= 64)) || die 'there were more than 64'
 
 say 'memory: a process that fills it'
 [[ -n $(row_of coder) ]] || {
   as_ada mosaic launch coder >/dev/null
-  read -r run pid < <(row_of coder)
+  read -r run _ < <(row_of coder)
+  leaf=${leaf%/*}/run-$run
 }
 as_ada mosaic ask coder --timeout 1s 'RUN tail /dev/zero' >/dev/null 2>&1 || true
 host_answers

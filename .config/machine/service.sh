@@ -88,7 +88,7 @@ leaves() {
     return
   fi
   # shellcheck disable=SC2010
-  say "cgroups: $(ls "${dir%/host}" | grep -E '^(host|r[0-9a-z]+)$' | tr '\n' ' ')with $(cat "${dir%/host}/cgroup.subtree_control"); the coder is in $(unified "$(row_of coder | cut -d' ' -f2)")"
+  say "cgroups: $(ls "${dir%/host}" | grep -E '^(host|run-.*)$' | tr '\n' ' ')with $(cat "${dir%/host}/cgroup.subtree_control"); $(wc -w <"${dir%/host}/run-$run/cgroup.procs") processes of the coder in its own"
 }
 
 try system
