@@ -54,9 +54,9 @@ export function createLaunchLog(context: TableContext): LaunchLogTable {
     appendEnd: ({ run, instance, fields }) => insertEnd(stamp(), 'end', run, instance, codeOf(fields), JSON.stringify(fields)).changes === 1,
     list(filter = {}) {
       const asked = [filter.event, filter.code, filter.run] as const
-      const where = ['event = ?', 'code = ?', 'run = ?'].filter((_sql, index) => asked[index] !== undefined).map((sql) => ` AND ${sql}`)
+      const where = ['event = +?', 'code = ?', 'run = ?'].filter((_sql, index) => asked[index] !== undefined).map((sql) => ` AND ${sql}`)
       const params = asked.filter((value) => value !== undefined)
-      const statement = prepare(`SELECT ${columns} FROM launch_log WHERE seq > ?${where.join('')} ORDER BY seq LIMIT ?`)
+      const statement = prepare(`SELECT ${columns} FROM launch_log WHERE seq > ?${where.join('')} ORDER BY seq LIMIT +?`)
       return statement.all(filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT).map(toRow)
     },
     get(seq) {
