@@ -1,11 +1,13 @@
 import type { Database, RunResult, Statement } from 'better-sqlite3'
 import { type Clock, toTimestamp } from '../core/clock.ts'
+import type { Feed } from './feed.ts'
 import type { Transactions } from './transactions.ts'
 
 /** What every family of tables works with. */
 export interface TableContext {
   readonly db: Database
   readonly tx: Transactions
+  readonly feed: Pick<Feed, 'add'>
   /** Rows of the tables below `sessions` belong to one business; others of the same data root stay unseen. */
   readonly business: string
   /** The wall clock as a timestamp. */
