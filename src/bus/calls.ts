@@ -83,13 +83,13 @@ export function createBusCalls<Peer>(deps: BusCallsDeps<Peer>, peer: Peer): Call
     if (!isMethod(answers, call.method)) throw new AppError('invalid-request', `there is no method ${JSON.stringify(call.method)}`)
     return answers[call.method](connection, call.params, signal)
   }
-  // what is thrown inside of the constructor's function is a rejection
   return {
     frameLimit: FRAME_LIMIT.bus,
     firstFrameMs: FIRST_FRAME_MS,
     log,
+    // what is thrown inside of the constructor's function is a rejection
     hello: (call) => new Promise((resolve) => resolve(greet(call))),
-    call: (connection, call, signal) => new Promise((resolve) => resolve(answer(connection, call, signal))),
+    call: answer,
     closed(connection) {
       broker.connectionClosed(connection).catch((error: unknown) => log.debug({ err: error, run: connection.principal.run }, 'connection closed late'))
     },

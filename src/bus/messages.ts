@@ -45,6 +45,10 @@ export function createMessageRules(context: BrokerContext, { post, isAddress, ho
   const { store } = context
   const { messages, trail } = store
 
+  const refusalOf = ({ to, class: kind, failed }: MessageSend): AppError | null => {
+    if (!isAddress(to)) return new AppError('unknown-recipient', `no instance is called ${JSON.stringify(to)}`)
+    return failed === true && kind !== 'RESULT' ? new AppError('invalid-request', 'failed goes with class RESULT') : null
+  }
   const assertRoom = (principal: Principal, to: string): void => {
     if (principal.kind !== 'session' || messages.unread(to, principal.run, MAILBOX) < MAILBOX) return
     throw new AppError('mailbox-full', `${to} has ${String(MAILBOX)} unread messages of this run`)
@@ -69,10 +73,10 @@ export function createMessageRules(context: BrokerContext, { post, isAddress, ho
     ...createMailbox(context),
     hostNote,
     firstRequest,
-    async send(principal, params) {
-      if (!isAddress(params.to)) throw new AppError('unknown-recipient', `no instance is called ${JSON.stringify(params.to)}`)
-      if (params.failed === true && params.class !== 'RESULT') throw new AppError('invalid-request', 'failed goes with class RESULT')
-      return { id: await store.write(() => (params.class === 'RESULT' ? sendResult : sendMessage)(principal, params)) }
+    send(principal, params) {
+      const refused = refusalOf(params)
+      if (refused !== null) return Promise.reject(refused)
+      return store.write(() => ({ id: (params.class === 'RESULT' ? sendResult : sendMessage)(principal, params) }))
     },
     async ack(principal, ids) {
       await store.write(() => acknowledge(addressOf(principal), ids))

@@ -9,12 +9,15 @@ function toEscape(char: string): string {
   return NAMED[char] ?? (code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`)
 }
 
+/** Most of what is shown needs no escape, and to look for one costs ten times as much as to see that. */
+const PLAIN = /^[\x20-\x7e]*$/
+
 /** Text of an unknown author, for a terminal: lines stay lines, everything invisible is spelt out. */
 export const escapeText = (text: string): string =>
   text.replace(UNSAFE, (char) => (char === '\n' || char === '\t' || char === EMOJI_STYLE ? char : toEscape(char)))
 
 /** The same on one line. */
-export const escapeLine = (text: string): string => escapeText(text).replace(/[\n\t]/g, toEscape)
+export const escapeLine = (text: string): string => (PLAIN.test(text) ? text : escapeText(text).replace(/[\n\t]/g, toEscape))
 
 /** East Asian wide and full-width characters take two columns (UAX #11); emoji are asked of the engine. */
 const WIDE: readonly (readonly [number, number])[] = [
@@ -35,7 +38,6 @@ const WIDE: readonly (readonly [number, number])[] = [
 ]
 const EMOJI = /^\p{Emoji_Presentation}/u
 const COMBINING = /^[\p{Mn}\p{Me}]/u
-const ASCII = /^[\x20-\x7e]*$/
 
 function widthOfCharacter(char: string): number {
   if (char === EMOJI_STYLE) return 1
@@ -46,7 +48,7 @@ function widthOfCharacter(char: string): number {
 
 /** How many columns of a terminal escaped text takes. */
 export function displayWidth(text: string): number {
-  if (ASCII.test(text)) return text.length
+  if (PLAIN.test(text)) return text.length
   let width = 0
   for (const char of text) width += widthOfCharacter(char)
   return width

@@ -1,6 +1,9 @@
 import { escapeLine } from '../core/escape.ts'
 import type { LogRow, TrailRow } from '../protocol/rows.ts'
 
+/** Characters of `2026-11-30T20:00:00`. */
+const SECOND = 19
+
 const field = (row: Readonly<Record<string, unknown>>, name: string): string => {
   const value = row[name]
   return typeof value === 'string' || typeof value === 'number' ? escapeLine(String(value)) : ''
@@ -39,9 +42,17 @@ export function toTrailLine(row: TrailRow): string | null {
   return show === undefined ? null : `${escapeLine(row.actor.name)}  ${show(row.body, escapeLine(row.subject ?? ''))}`
 }
 
-/** `12:34:56  text`, in the time of the machine. */
-export function toConsoleLine(at: string, text: string): string {
-  const time = new Date(at)
+/** `12:34:56  text`, in the time of the machine. Events come in bursts of one second, and each formatting costs as much as the line. */
+export function createConsoleLine(): (at: string, text: string) => string {
+  let second = ''
+  let timeOfDay = ''
   const two = (value: number): string => String(value).padStart(2, '0')
-  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}  ${text}`
+  return (at, text) => {
+    if (at.slice(0, SECOND) !== second) {
+      const time = new Date(at)
+      second = at.slice(0, SECOND)
+      timeOfDay = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`
+    }
+    return `${timeOfDay}  ${text}`
+  }
 }

@@ -33,14 +33,15 @@ function createRefusalCounter(host: Host): (code: ErrorCode) => void {
 
 /** The host's turn clock: the runner acknowledges a message when its turn is over. A RESULT that the agent sends in mid-turn ends no turn. */
 function withTurns(host: Host, calls: CallServer<Connection>): CallServer<Connection> {
+  const acknowledge: typeof calls.call = async (connection, call, signal) => {
+    const result = await calls.call(connection, call, signal)
+    const { run } = connection.principal
+    if (host.store.messages.givenTo(run).length === 0) host.live.turnEnded(run)
+    return result
+  }
   return {
     ...calls,
-    async call(connection, call, signal) {
-      const result = await calls.call(connection, call, signal)
-      const { run } = connection.principal
-      if (call.method === 'message.ack' && host.store.messages.givenTo(run).length === 0) host.live.turnEnded(run)
-      return result
-    },
+    call: (connection, call, signal) => (call.method === 'message.ack' ? acknowledge(connection, call, signal) : calls.call(connection, call, signal)),
   }
 }
 

@@ -1,38 +1,30 @@
+import type { Recorded } from '../store/feed.ts'
 import type { Store } from '../store/open.ts'
-import { toConsoleLine, toLogLine, toTrailLine } from './console.ts'
+import { createConsoleLine, toLogLine, toTrailLine } from './console.ts'
 
-const PAGE = 500
+const toText = (recorded: Recorded): string | null => (recorded.table === 'trail' ? toTrailLine(recorded.row) : toLogLine(recorded.row))
 
-/** Prints one line for each event, as they come: what a person who watches `bus start` sees. */
-export function watchEvents(store: Store, print: (lines: string) => void): () => void {
-  let log = store.launchLog.list({ limit: 1_000_000 }).at(-1)?.seq ?? 0
-  let trail = store.trail.head().records
-  let queued = false
+/** Prints one line for each event, as they become durable: what a person who watches `bus start` sees. */
+export function watchEvents(store: Pick<Store, 'onRecorded'>, print: (lines: string) => void): () => void {
+  const toConsoleLine = createConsoleLine()
+  let waiting: Recorded[] = []
+  /** One write for all of them: the host must not wait for a terminal at each message. */
   const show = (): void => {
-    queued = false
-    const lines: { readonly at: string; readonly text: string }[] = []
-    for (const row of store.launchLog.list({ after: log, limit: PAGE })) {
-      log = row.seq
-      const text = toLogLine(row)
-      if (text !== null) lines.push({ at: row.at, text })
+    const lines: string[] = []
+    for (const recorded of waiting) {
+      const text = toText(recorded)
+      if (text !== null) lines.push(toConsoleLine(recorded.row.at, text))
     }
-    for (const row of store.trail.list({ after: trail, limit: PAGE })) {
-      trail = row.seq
-      const text = toTrailLine(row)
-      if (text !== null) lines.push({ at: row.at, text })
-    }
-    // one write for all of them: the host must not wait for a terminal at each message
-    if (lines.length > 0)
-      print(
-        lines
-          .sort((a, b) => (a.at < b.at ? -1 : 1))
-          .map(({ at, text }) => toConsoleLine(at, text))
-          .join('\n'),
-      )
+    waiting = []
+    if (lines.length > 0) print(lines.join('\n'))
   }
-  return store.onChange(() => {
-    if (queued) return
-    queued = true
-    setImmediate(show)
+  const stopListening = store.onRecorded((rows) => {
+    // those who wait for an answer come first
+    if (waiting.length === 0) setImmediate(show)
+    for (const recorded of rows) waiting.push(recorded)
   })
+  return () => {
+    stopListening()
+    show()
+  }
 }

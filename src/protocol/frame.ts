@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { AppError } from '../core/errors.ts'
 
 /** Bytes of a frame, its newline included, per socket. */
@@ -51,16 +52,6 @@ export function createLineDecoder(limit: number): LineDecoder {
   }
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-function decodeText(line: Buffer): string {
-  try {
-    return utf8.decode(line)
-  } catch {
-    return refuse('a frame is UTF-8 text')
-  }
-}
-
 /** Refuses nesting deeper than 32 before anything is built from it. */
 function assertDepth(text: string): void {
   let depth = 0
@@ -82,7 +73,8 @@ function assertDepth(text: string): void {
  * what is no object. `__proto__` arrives as an own key (JSON.parse makes it so) and is an unknown key to every schema.
  */
 export function parseFrame(line: Buffer): Record<string, unknown> {
-  const text = decodeText(line)
+  if (!isUtf8(line)) refuse('a frame is UTF-8 text')
+  const text = line.toString()
   if (text.includes('\0')) refuse('a frame holds no NUL')
   if (text.startsWith('\ufeff')) refuse('a frame begins with no byte order mark')
   assertDepth(text)

@@ -1,11 +1,13 @@
 import type { Database, RunResult, Statement } from 'better-sqlite3'
 import { type Clock, toTimestamp } from '../core/clock.ts'
+import type { Feed } from './feed.ts'
 import type { Transactions } from './transactions.ts'
 
 /** What every family of tables works with. */
 export interface TableContext {
   readonly db: Database
   readonly tx: Transactions
+  readonly feed: Pick<Feed, 'add'>
   /** Rows of the tables below `sessions` belong to one business; others of the same data root stay unseen. */
   readonly business: string
   /** The wall clock as a timestamp. */
@@ -15,6 +17,11 @@ export interface TableContext {
 export type SqlValue = string | number | null
 /** By position, or all of them by name in one object. */
 export type SqlParam = SqlValue | Readonly<Record<string, SqlValue>>
+
+/*
+ * Why statements say `LIMIT +?`, and `+?` beside a column that a partial index compares with a constant: the planner looks at what is bound to
+ * a plain parameter there, and prepares the statement anew at each call, which costs ten times as much as to run it.
+ */
 
 /** A prepared statement that changes rows. */
 export function change({ db, tx }: TableContext, sql: string): (...params: SqlParam[]) => RunResult {

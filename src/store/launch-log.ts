@@ -42,21 +42,30 @@ const toRow = ({ fields, ...row }: Stored): LogRow => ({ ...(JSON.parse(fields) 
 const codeOf = (fields: Readonly<Record<string, unknown>>): string | null => (typeof fields.code === 'string' ? fields.code : null)
 
 export function createLaunchLog(context: TableContext): LaunchLogTable {
-  const { db, stamp } = context
+  const { db, feed, stamp } = context
   const values = '(at, event, run, instance, code, fields) VALUES (?, ?, ?, ?, ?, ?)'
   const insert = change(context, `INSERT INTO launch_log ${values}`)
   const insertEnd = change(context, `INSERT INTO launch_log ${values} ON CONFLICT DO NOTHING`)
   const columns = 'seq, at, event, run, instance, fields'
   const prepare = keepPrepared<Stored>(db)
   const get = db.prepare<[number], Stored>(`SELECT ${columns} FROM launch_log WHERE seq = ?`)
+  /** The number of the new row; null: there is one already. */
+  const add = (into: typeof insert, { event, run, instance, fields }: LaunchLogEntry): number | null => {
+    const at = stamp()
+    const { changes, lastInsertRowid } = into(at, event, run, instance, codeOf(fields), JSON.stringify(fields))
+    if (changes === 0) return null
+    const seq = Number(lastInsertRowid)
+    feed.add({ table: 'launch_log', row: { ...fields, seq, at, event, run, instance } })
+    return seq
+  }
   return {
-    append: ({ event, run, instance, fields }) => Number(insert(stamp(), event, run, instance, codeOf(fields), JSON.stringify(fields)).lastInsertRowid),
-    appendEnd: ({ run, instance, fields }) => insertEnd(stamp(), 'end', run, instance, codeOf(fields), JSON.stringify(fields)).changes === 1,
+    append: (entry) => add(insert, entry) ?? 0,
+    appendEnd: (entry) => add(insertEnd, { ...entry, event: 'end' }) !== null,
     list(filter = {}) {
       const asked = [filter.event, filter.code, filter.run] as const
-      const where = ['event = ?', 'code = ?', 'run = ?'].filter((_sql, index) => asked[index] !== undefined).map((sql) => ` AND ${sql}`)
+      const where = ['event = +?', 'code = ?', 'run = ?'].filter((_sql, index) => asked[index] !== undefined).map((sql) => ` AND ${sql}`)
       const params = asked.filter((value) => value !== undefined)
-      const statement = prepare(`SELECT ${columns} FROM launch_log WHERE seq > ?${where.join('')} ORDER BY seq LIMIT ?`)
+      const statement = prepare(`SELECT ${columns} FROM launch_log WHERE seq > ?${where.join('')} ORDER BY seq LIMIT +?`)
       return statement.all(filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT).map(toRow)
     },
     get(seq) {

@@ -106,12 +106,12 @@ function createQuestions({ db, business }: TableContext): Questions {
     return (...params) => statement.all(...params).map(toMessageRow)
   }
   const bySeq = select('WHERE business = ? AND seq = ?')
-  const waiting = select("WHERE business = ? AND recipient = ? AND state = 'accepted' ORDER BY seq LIMIT ?")
+  const waiting = select("WHERE business = ? AND recipient = +? AND state = 'accepted' ORDER BY seq LIMIT +?")
   const given = db.prepare<[string], StoredMessage>(
     `SELECT ${MESSAGE_COLUMNS} FROM messages WHERE given_run = ? AND state IN ('accepted', 'delivered') ORDER BY seq`,
   )
-  const owed = select(`WHERE business = ? AND ${OPEN} ORDER BY seq LIMIT ?`)
-  const owedOf = select(`WHERE business = ? AND ${OPEN} AND (recipient = ? OR from_instance = ?) ORDER BY seq LIMIT ?`)
+  const owed = select(`WHERE business = ? AND ${OPEN} ORDER BY seq LIMIT +?`)
+  const owedOf = select(`WHERE business = ? AND ${OPEN} AND (recipient = +? OR from_instance = ?) ORDER BY seq LIMIT +?`)
   const thread = select(
     `WHERE business = ? AND seq IN (
        WITH RECURSIVE up (seq, parent) AS (
@@ -120,12 +120,12 @@ function createQuestions({ db, business }: TableContext): Questions {
        ), down (seq) AS (
          SELECT seq FROM up WHERE parent IS NULL
          UNION ALL SELECT m.seq FROM messages m JOIN down ON m.in_reply_to = down.seq
-       ) SELECT seq FROM down) ORDER BY seq LIMIT ?`,
+       ) SELECT seq FROM down) ORDER BY seq LIMIT +?`,
   )
   const results = select("WHERE business = ? AND in_reply_to = ? AND class = 'RESULT' LIMIT 1")
-  const inboxAfter = select("WHERE business = ? AND recipient = 'founder' AND seq > ? ORDER BY seq LIMIT ?")
-  const inboxLatest = select("WHERE business = ? AND recipient = 'founder' ORDER BY seq DESC LIMIT ?")
-  const latest = select('WHERE business = ? ORDER BY seq DESC LIMIT ?')
+  const inboxAfter = select("WHERE business = ? AND recipient = 'founder' AND seq > ? ORDER BY seq LIMIT +?")
+  const inboxLatest = select("WHERE business = ? AND recipient = 'founder' ORDER BY seq DESC LIMIT +?")
+  const latest = select('WHERE business = ? ORDER BY seq DESC LIMIT +?')
   const ofId = (find: (business: string, seq: number) => MessageRow[], id: string): MessageRow | null => {
     const seq = toMessageSeq(id)
     return seq === null ? null : (find(business, seq)[0] ?? null)
@@ -146,7 +146,7 @@ export function createMessages(context: TableContext): MessagesTable {
   const { db, business } = context
   const unread = db
     .prepare<[string, string, number], number>(
-      "SELECT count(*) FROM (SELECT 1 FROM messages WHERE recipient = ? AND from_run = ? AND state IN ('accepted', 'delivered') AND from_run IS NOT NULL AND class <> 'RESULT' LIMIT ?)",
+      "SELECT count(*) FROM (SELECT 1 FROM messages WHERE recipient = +? AND from_run = ? AND state IN ('accepted', 'delivered') AND from_run IS NOT NULL AND class <> 'RESULT' LIMIT +?)",
     )
     .pluck()
   const owedCount = db.prepare<[string], number>(`SELECT count(*) FROM messages WHERE business = ? AND ${OPEN}`).pluck()

@@ -7,6 +7,7 @@ import { connect } from './connect.ts'
 import { createDatabase, ensureMarker } from './create.ts'
 import { createStamp, type TableContext } from './database.ts'
 import { examine } from './examine.ts'
+import { createFeed, type Recorded } from './feed.ts'
 import { judgeFiles, refuseStore, type StoreFiles, storeFiles } from './files.ts'
 import { createLaunchLog, type LaunchLogTable } from './launch-log.ts'
 import { createMessages, type MessagesTable } from './messages.ts'
@@ -30,6 +31,8 @@ export interface Store extends Pick<Transactions, 'write' | 'writeNow' | 'onComm
   readonly pushes: PushesTable
   readonly reviews: ReviewsTable
   readonly usage: UsageTable
+  /** Called after each COMMIT with what it appended to the trail and the launch log, in that order; returns the end of it. */
+  onRecorded(listener: (rows: readonly Recorded[]) => void): () => void
   /** Copies everything that is committed into a new file, while others read and write. */
   backup(path: string): Promise<void>
   /** Commits what is queued and closes the database; idempotent. */
@@ -61,7 +64,8 @@ function openFiles(files: StoreFiles, clock: Clock): Database {
 function createStore(db: Database, deps: StoreDeps, reserve: Reserve): Store {
   const tx = createTransactions(db, { freeReserve: () => reserve.free() })
   tx.onChange(() => reserve.refill())
-  const context: TableContext = { db, tx, business: deps.business, stamp: createStamp(deps.clock) }
+  const feed = createFeed(tx)
+  const context: TableContext = { db, tx, feed, business: deps.business, stamp: createStamp(deps.clock) }
   const close = (): void => {
     if (!db.open) return
     tx.close()
@@ -73,6 +77,7 @@ function createStore(db: Database, deps: StoreDeps, reserve: Reserve): Store {
     onCommit: tx.onCommit,
     onRollback: tx.onRollback,
     onChange: tx.onChange,
+    onRecorded: feed.listen,
     sessions: createSessions(context),
     launchLog: createLaunchLog(context),
     trail: createTrail(context),

@@ -20,11 +20,11 @@ export function createSessions(context: TableContext): SessionsTable {
     }
   }
   const live = select("state <> 'ended' ORDER BY seq")
-  const byPrefix = select('run >= ? AND run < ? ORDER BY run LIMIT ?')
+  const byPrefix = select('run >= ? AND run < ? ORDER BY run LIMIT +?')
   const liveOf = first("business = ? AND instance = ? AND state <> 'ended' ORDER BY seq DESC")
   const holderOf = first("business = ? AND instance = ? AND state <> 'ended' AND claimed_at IS NOT NULL ORDER BY seq DESC")
   const liveInEnv = first("business = ? AND env = ? AND state <> 'ended' ORDER BY seq DESC")
-  const all = select('business = ? ORDER BY seq DESC LIMIT ?')
+  const all = select('business = ? ORDER BY seq DESC LIMIT +?')
   const last = first("business = ? AND instance = ? AND state = 'ended' ORDER BY seq DESC")
   const lastOfTask = first("business = ? AND instance = ? AND state = 'ended' AND task IS ? ORDER BY seq DESC")
   return {

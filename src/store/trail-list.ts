@@ -50,7 +50,7 @@ export function createTrailList(db: Database): (filter?: TrailFilter) => TrailRo
   const prepare = keepPrepared<Stored>(db)
   return (filter = {}) => {
     const { where, params } = toQuery(filter)
-    const statement = prepare(`SELECT ${TRAIL_COLUMNS} FROM trail WHERE seq > ?${where} ORDER BY seq LIMIT ?`)
+    const statement = prepare(`SELECT ${TRAIL_COLUMNS} FROM trail WHERE seq > ?${where} ORDER BY seq LIMIT +?`)
     return statement.all(filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT).map(toRow)
   }
 }

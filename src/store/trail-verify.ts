@@ -51,7 +51,7 @@ function createStep(db: Database): (previous: Link) => Step {
   // one text a record, built by SQLite: three times as fast as its columns
   const texts = db
     .prepare<[number, number], string>(
-      'SELECT hash || json_array(seq, at, kind, subject, actor_kind, actor_name, actor_run, json(body)) FROM trail WHERE seq > ? ORDER BY seq LIMIT ?',
+      'SELECT hash || json_array(seq, at, kind, subject, actor_kind, actor_name, actor_run, json(body)) FROM trail WHERE seq > ? ORDER BY seq LIMIT +?',
     )
     .pluck()
   const next = db.prepare<[number], Stored>('SELECT * FROM trail WHERE seq > ? ORDER BY seq LIMIT 1')

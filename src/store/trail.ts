@@ -24,7 +24,7 @@ export interface TrailTable extends Pick<TrailVerifier, 'verify'> {
 }
 
 export function createTrail(context: TableContext): TrailTable {
-  const { db, tx, stamp } = context
+  const { db, tx, feed, stamp } = context
   const { last, verify } = createTrailVerifier(db)
   const insert = change(context, `INSERT INTO trail (${TRAIL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   let head = last()
@@ -50,7 +50,9 @@ export function createTrail(context: TableContext): TrailTable {
     insert(row.seq, row.at, kind, subject, actor.kind, actor.name, actor.run, body, hash)
     remember()
     head = { seq: row.seq, hash }
-    return { seq: row.seq, at: row.at, kind, subject, actor, body: entry.body, hash }
+    const appended = { seq: row.seq, at: row.at, kind, subject, actor, body: entry.body, hash }
+    feed.add({ table: 'trail', row: appended })
+    return appended
   }
   return { append, list: createTrailList(db), verify, head: () => ({ records: head.seq, head: head.hash }) }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toConsoleLine, toLogLine, toTrailLine } from '../../src/daemon/console.ts'
+import { createConsoleLine, toLogLine, toTrailLine } from '../../src/daemon/console.ts'
 import { readTimelinePage, type TimelineFilter } from '../../src/daemon/timeline.ts'
 import type { LogRow, TrailRow } from '../../src/protocol/rows.ts'
 
@@ -94,6 +94,8 @@ describe('the lines of bus start', () => {
     expect(toTrailLine(trail(1, 'message.sent', { class: 'NOTE', to: 'pm' }))).toContain('to pm')
   })
   test('begin with the time of the machine', () => {
+    const toConsoleLine = createConsoleLine()
+    expect([at(1), at(1), at(2)].map((time) => toConsoleLine(time, 'x').slice(5))).toEqual([':01  x', ':01  x', ':02  x'])
     expect(toConsoleLine(at(1), 'x')).toMatch(/^\d\d:\d\d:01 {2}x$/)
   })
 })

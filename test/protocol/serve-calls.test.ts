@@ -25,8 +25,9 @@ beforeEach(async () => {
     firstFrameMs: 300,
     log: silentLog,
     hello: (call) => (call.method === 'hello' ? Promise.resolve({ session: 'one', result: 'hi' }) : Promise.reject(new AppError('unauthenticated', ''))),
-    async call(_session, { method, params }, signal) {
-      if (method === 'echo') return params
+    call(_session, { method, params }, signal) {
+      if (method === 'now') return params
+      if (method === 'echo') return Promise.resolve(params)
       if (method === 'hang') return Promise.race([hung, new Promise((resolve) => signal.addEventListener('abort', () => resolve('aborted')))])
       throw method === 'bug' ? new Error('a path of the host: /secret') : new AppError('busy', 'why not', { hint: 'try again' })
     },
@@ -118,6 +119,20 @@ test('64 requests may be in flight; one more is refused, and answered ones make 
   const later = await exchange(socket, '', 64)
   expect(later).toHaveLength(64)
   expect(await exchange(socket, frame({ id: 'again', method: 'echo' }), 1)).toMatchObject([{ ok: true }])
+  socket.destroy()
+})
+
+test('what is answered at once counts until it is sent, and is sent before the end', async () => {
+  const socket = await open()
+  const ended = once(socket, 'end')
+  const asked = Array.from({ length: 65 }, (_, id) => frame({ id, method: 'now' })).join('')
+  const replies = await exchange(socket, `${frame(HELLO)}${asked}[]\n`, 67)
+  expect(replies.slice(1, 65)).toEqual(Array.from({ length: 64 }, (_, id) => ({ id, ok: true, result: {} })))
+  expect(replies.slice(65)).toMatchObject([
+    { id: 64, error: 'too-many-requests' },
+    { id: 0, error: 'invalid-request' },
+  ])
+  await ended
   socket.destroy()
 })
 

@@ -7,6 +7,7 @@ import { build } from 'esbuild'
 import { describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/connect.ts'
 import { canonicalRow } from '../../src/store/chain.ts'
+import { createFeed } from '../../src/store/feed.ts'
 import { createTrail } from '../../src/store/trail.ts'
 import { createTransactions } from '../../src/store/transactions.ts'
 import { dbPath, HOST_ACTOR, nextRun, open, scratch, starting } from './scratch.ts'
@@ -201,7 +202,7 @@ describe('group commit', () => {
         return reserve-- > 0
       },
     })
-    const trail = createTrail({ db, tx, business: 'acme', stamp: () => '' })
+    const trail = createTrail({ db, tx, feed: createFeed(tx), business: 'acme', stamp: () => '' })
     const append = (): number[] => [1, 2, 3].map((n) => trail.append(entry(String(n), { text: 'x'.repeat(100_000) })).seq)
     limit(60)
     const both = await Promise.allSettled([tx.write(append), tx.write(append)])

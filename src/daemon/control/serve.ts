@@ -40,13 +40,13 @@ export function serveControl(deps: ServeDeps, socket: Socket): void {
     firstFrameMs: deps.firstFrameMs,
     log,
     hello: async (call) => Promise.resolve(greet(call.method, call.params)),
-    call: async (_session, call, signal) => {
+    call: (_session, call, signal) => {
       const answer = answers.get(call.method)
       if (answer === undefined)
         throw new AppError('invalid-request', `there is no method ${JSON.stringify(call.method)} in this bus host, which is mosaic ${version}`, {
           hint: 'after an upgrade: mosaic bus restart',
         })
-      return await answer(call.params, signal)
+      return answer(call.params, signal)
     },
   })
 }
