@@ -23,6 +23,7 @@ import type { LaunchBroker } from '../launch/store-ports.ts'
 import { familyOf } from '../config/select.ts'
 import type { LaunchRow } from '../protocol/rows.ts'
 import { openStore, type Store } from '../store/open.ts'
+import { createRootLooks } from '../workspace/root-state.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
 import { sweepSnapshots } from './backup/snapshot.ts'
 import type { ConfigState } from './config-state.ts'
@@ -179,6 +180,7 @@ function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sa
     log,
     gitRoot: gitRootOf(deps.paths.root),
     locks: createRepositoryLocks({ log }),
+    rootLooks: createRootLooks(),
   }
 }
 

@@ -1,4 +1,4 @@
-import { access, constants, stat } from 'node:fs/promises'
+import { accessSync, constants, statSync } from 'node:fs'
 import { type Child, type Children, createChildren, type Stdio } from '../core/children.ts'
 import { AppError, errnoOf, messageOf } from '../core/errors.ts'
 import { collect } from './collect.ts'
@@ -34,10 +34,10 @@ export function failed(path: string, words: string, cause?: unknown): AppError {
   return new AppError('sandbox-unavailable', `${path} failed: ${said === '' ? 'it said nothing' : said}`, { hint: 'mosaic doctor sandbox', cause })
 }
 
-async function identityOf(path: string): Promise<string> {
+function identityOf(path: string): string {
   try {
-    const found = await stat(path, { bigint: true })
-    await access(path, constants.X_OK)
+    const found = statSync(path, { bigint: true })
+    accessSync(path, constants.X_OK)
     return [found.dev, found.ino, found.mtimeNs].join(':')
   } catch (error) {
     throw errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR' ? missing(path) : failed(path, messageOf(error), error)
@@ -67,7 +67,7 @@ export function createBwrap(path: string | null): Bwrap {
   return {
     ...started,
     async features(signal) {
-      const identity = await identityOf(program)
+      const identity = identityOf(program)
       if (known?.identity === identity) return known
       const help = await readHelp(started, signal)
       known = { identity, bindFd: help.includes('--bind-fd ') && help.includes('--ro-bind-fd ') }
