@@ -82,6 +82,8 @@ function toChild(started: Pick<Child, 'pid' | 'stdio'>, end: Promise<Waited>): C
   let how: Waited | undefined
   const exited = end.then((waited) => {
     how = waited
+    // nobody reads it any more, and what is only written to learns of no end
+    started.stdio[0]?.destroy()
   })
   const closing = started.stdio.map((stream) => new Promise<void>((resolve) => (stream === null ? resolve() : void stream.once('close', resolve))))
   return {

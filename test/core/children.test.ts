@@ -41,6 +41,12 @@ test('what it reads and writes goes through its pipes, and an end of ours that c
   expect(child.exitCode).toBe(0)
 })
 
+test('one that ends while its input is open leaves no descriptor of it', async () => {
+  const before = openFds()
+  await sh('exit 0', ['pipe', 'ignore', 'ignore', 'pipe']).closed
+  expect(openFds()).toEqual(before)
+})
+
 test('a pipe past the first three goes both ways', async () => {
   const child = sh('read -r word <&3; echo "$word!" >&3', ['ignore', 'ignore', 'ignore', 'pipe'])
   const pipe = child.stdio[3]
