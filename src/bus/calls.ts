@@ -76,6 +76,7 @@ export function createBusCalls<Peer>(deps: BusCallsDeps<Peer>, peer: Peer): Call
     const principal = deps.authenticate(cap, peer)
     if (principal === null) throw new AppError('unauthenticated', '')
     const { run, instance, role, business } = principal
+    log.info({ run, instance }, 'session said hello')
     return { session: broker.open(principal), result: { protocol: PROTOCOL_VERSION, run, instance, role, business } }
   }
   const answer = (connection: Connection, call: Call, signal: AbortSignal): unknown => {

@@ -1,7 +1,7 @@
 import { createConnection, type Socket } from 'node:net'
 import { CODES, isErrorCode } from '../core/codes.ts'
 import { AppError, errnoOf, messageOf } from '../core/errors.ts'
-import { assertSocketPath } from '../core/paths.ts'
+import { assertSocketPath } from '../core/socket-path.ts'
 import { createLineDecoder, FRAME_LIMIT, toFrame } from '../protocol/frame.ts'
 
 /** What this side speaks; protocol/common.ts has the same number behind zod, which no client loads. */

@@ -1,23 +1,9 @@
 import { closeSync, ftruncateSync, readFileSync, writeSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { constants as osConstants } from 'node:os'
-import { getSystemErrorName } from 'node:util'
-import type * as KoffiModule from 'koffi'
+import { check, declare, failure, loadLibc } from './libc.ts'
 import { isAlive, openFds, type ProcessId } from './proc.ts'
 
-/** System calls that Node lacks, through koffi, which is loaded at the first call. Errors carry errno's name as `code`, like Node's own. */
-
-type Call = (...args: readonly unknown[]) => number
-type Koffi = typeof KoffiModule
-
-const once = <T>(make: () => T): (() => T) => {
-  let made: { readonly value: T } | undefined
-  return () => (made ??= { value: make() }).value
-}
-
-const koffi = once(() => createRequire(import.meta.url)('koffi') as Koffi)
-const libc = once(() => koffi().load('libc.so.6'))
-const declare = (prototype: string): (() => Call) => once(() => libc().func(prototype) as Call)
+/** System calls that Node lacks. Errors carry errno's name as `code`, like Node's own. */
 
 const flock = declare('int flock(int fd, int operation)')
 const fcntl = declare('int fcntl(int fd, int command, ...)')
@@ -28,16 +14,6 @@ const sendto = declare('int64_t sendto(int fd, const void *data, size_t length, 
 const prlimitCall = declare('int prlimit(int pid, int resource, const uint64_t *limits, void *old)')
 const memfdCreate = declare('int memfd_create(const char *name, unsigned int flags)')
 const syscall = declare('long syscall(long number, ...)')
-
-function failure(call: string): Error {
-  const code = getSystemErrorName(-koffi().errno())
-  return Object.assign(new Error(`${call}: ${code}`), { code, syscall: call })
-}
-
-const check = (call: string, result: number): number => {
-  if (result < 0) throw failure(call)
-  return result
-}
 
 const LOCK_EX_NB = 2 | 4
 
@@ -162,7 +138,7 @@ export function signalProcess(target: ProcessId, signal: NodeJS.Signals): boolea
 
 /** The one file of koffi's native code, as this process has it mapped: a sandboxed program that gets it can make system calls too. */
 export function nativeAddonPath(): string {
-  libc()
+  loadLibc()
   const mapped = /\/.*\/koffi\.node$/m.exec(readFileSync('/proc/self/maps', 'utf8'))
   if (mapped === null) throw new Error('koffi is not mapped')
   return mapped[0]

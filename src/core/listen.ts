@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { AppError } from './errors.ts'
-import { assertSocketPath } from './paths.ts'
+import { assertSocketPath } from './socket-path.ts'
 
 export interface Listener extends AsyncDisposable {
   readonly path: string

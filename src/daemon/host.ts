@@ -17,10 +17,13 @@ import { type Capabilities, createCapabilities } from '../launch/capabilities.ts
 import { createLiveRuns, type LiveRuns } from '../launch/live.ts'
 import type { LaunchOrder } from '../launch/admit.ts'
 import { launchSession } from '../launch/launch.ts'
-import type { LaunchBroker, LaunchDeps } from '../launch/ports.ts'
+import { RUNNER } from '../launch/bundle.ts'
+import type { LaunchDeps } from '../launch/ports.ts'
+import type { LaunchBroker } from '../launch/store-ports.ts'
 import { familyOf } from '../config/select.ts'
 import type { LaunchRow } from '../protocol/rows.ts'
 import { openStore, type Store } from '../store/open.ts'
+import { createRootLooks } from '../workspace/root-state.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
 import { sweepSnapshots } from './backup/snapshot.ts'
 import type { ConfigState } from './config-state.ts'
@@ -177,6 +180,7 @@ function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sa
     log,
     gitRoot: gitRootOf(deps.paths.root),
     locks: createRepositoryLocks({ log }),
+    rootLooks: createRootLooks(),
   }
 }
 
@@ -248,7 +252,7 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   const diverged = new Map<string, boolean>()
   const shared = { ...deps, ...core, ...trees, dataRoot, failpoint, diverged, clock: systemClock }
   const programs = {
-    runnerProgram: readFileSync(artifact('runner.mjs')),
+    runnerProgram: readFileSync(artifact(RUNNER)),
     gitRemoteProgram: readFileSync(artifact('git-remote.mjs')),
     harnessPrograms: new Map(HARNESSES.flatMap(({ bundled }) => bundled.map((name) => [name, readFileSync(artifact(name))] as const))),
   }

@@ -3,7 +3,7 @@ import { openRunDirectory } from '../envroot/rundir.ts'
 import { openAppend, openPlain, rewrite, writeNew } from '../envroot/files.ts'
 import { type PinnedDir, walkTo } from '../envroot/pin.ts'
 import { GIT_REMOTE } from '../launch/git-access.ts'
-import type { RunDirectory } from '../launch/ports.ts'
+import type { RunDirectory } from '../launch/tree-ports.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { ConfigFile } from '../harness/contract.ts'
 

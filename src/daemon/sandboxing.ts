@@ -4,7 +4,8 @@ import type { RunHelper } from '../core/run-helper.ts'
 import type { Log } from '../core/log.ts'
 import type { Config, RoleConfig } from '../config/types.ts'
 import type { LocatedHarness } from '../harness/contract.ts'
-import type { OpenedSandbox, SandboxRequest } from '../launch/ports.ts'
+import { RUNNER } from '../launch/bundle.ts'
+import type { OpenedSandbox, SandboxRequest } from '../launch/sandbox-ports.ts'
 import { type Bwrap, createBwrap } from '../sandbox/bwrap.ts'
 import { type CgroupParent, findOwnCgroup, openCgroupParent } from '../sandbox/cgroup.ts'
 import { runHelper } from '../sandbox/helper.ts'
@@ -93,7 +94,7 @@ function createOpenSandbox(deps: SandboxingDeps, bwrap: () => Bwrap, cgroup: Cgr
       runnerNode: await ensureRunnerNode(deps.busHost),
       limits: limitsOf(role),
     })
-    const command = [INSIDE.runnerNode, `${directory.bundle.path}/runner.mjs`, directory.sessionFile.path]
+    const command = [INSIDE.runnerNode, `${directory.bundle.path}/${RUNNER}`, directory.sessionFile.path]
     const sandbox = await openSession({ bwrap: bwrap(), cgroup, log: deps.log }, { plan, command, lockFd: claim.lockFd, stderrFd: directory.logFd })
     return { sandbox, planHash: plan.hash }
   }

@@ -37,7 +37,7 @@ function checkAddons(): Finding {
   }
 }
 
-const FILES = ['cli.mjs', 'runner.mjs', 'prepare.mjs']
+const FILES = ['cli.mjs', 'runner.cjs', 'prepare.mjs']
 
 function checkBuild(): Finding {
   const missing = FILES.map((name) => join(packageRoot(), 'dist', name)).filter((path) => !existsSync(path))

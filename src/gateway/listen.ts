@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { chmodSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import { assertSocketPath } from '../core/paths.ts'
+import { assertSocketPath } from '../core/socket-path.ts'
 
 export interface PeerDeadlines {
   /** From the first byte of a connection, or of its next request, to the end of the head. */

@@ -3,7 +3,8 @@ import { createRunId } from '../core/ids.ts'
 import type { Principal } from '../protocol/common.ts'
 import { join } from 'node:path'
 import { type Asker, type GateFacts, type GatePass, type GateRefusal, type GateRequest, judgeLaunch } from './gate.ts'
-import type { LaunchConfig, LaunchDeps, LaunchTask, StartingRow } from './ports.ts'
+import type { LaunchConfig, LaunchDeps } from './ports.ts'
+import type { LaunchTask, StartingRow } from './store-ports.ts'
 
 export interface LaunchOrder {
   readonly instance: string

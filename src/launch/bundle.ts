@@ -3,7 +3,8 @@ import type { Grant } from '../protocol/common.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { Admission } from './admit.ts'
 import { GIT_REMOTE, GIT_REMOTE_PROGRAM, GIT_REMOTE_WRAPPER } from './git-access.ts'
-import type { EnvClaim, OpenedSandbox, PreparedProject } from './ports.ts'
+import type { OpenedSandbox } from './sandbox-ports.ts'
+import type { EnvClaim, PreparedProject } from './tree-ports.ts'
 import { toPrompt } from './prompt.ts'
 
 /** The sockets that a session finds in /run/mosaic, by its role's rights. */
@@ -12,6 +13,11 @@ export interface SocketRights {
   readonly git: boolean
   readonly model: boolean
 }
+
+/** The runner's one file: CommonJS, since the loader of ES modules would take a fifth of the time until it says hello. */
+export const RUNNER = 'runner.cjs'
+/** The same for who starts it by the name that a bundle has always had for it. */
+const RUNNER_BY_NAME = `import './${RUNNER}'\n`
 
 const INSIDE = '/run/mosaic'
 const socketPath = (name: keyof SocketRights | 'bus'): string => `${INSIDE}/${name}.sock`
@@ -38,7 +44,8 @@ export type BundleFiles = ReadonlyMap<string, string | Buffer>
 /** The files of bundle/ that are the same whatever the preparation finds. */
 export const toProgramFiles = (parts: BundleParts): BundleFiles =>
   new Map<string, string | Buffer>([
-    ['runner.mjs', parts.runnerProgram],
+    [RUNNER, parts.runnerProgram],
+    ['runner.mjs', RUNNER_BY_NAME],
     [GIT_REMOTE_PROGRAM, parts.gitRemoteProgram],
     [GIT_REMOTE, GIT_REMOTE_WRAPPER],
     ...parts.harnessPrograms,

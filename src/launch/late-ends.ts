@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
-import type { LaunchStore } from './ports.ts'
+import type { LaunchStore } from './store-ports.ts'
 
 const RETRY_MS = 5000
 

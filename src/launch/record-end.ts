@@ -1,5 +1,6 @@
 import type { RunEnd } from './end.ts'
-import type { EndedRun, LaunchDeps } from './ports.ts'
+import type { LaunchDeps } from './ports.ts'
+import type { EndedRun } from './store-ports.ts'
 
 type EndDeps = Pick<LaunchDeps, 'store' | 'broker' | 'capabilities' | 'log' | 'failpoint'>
 

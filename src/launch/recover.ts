@@ -1,5 +1,7 @@
 import { toTimestamp } from '../core/clock.ts'
-import type { EndedRun, LaunchDeps, ProcessId } from './ports.ts'
+import type { LaunchDeps } from './ports.ts'
+import type { ProcessId } from './sandbox-ports.ts'
+import type { EndedRun } from './store-ports.ts'
 import { writeEnd } from './record-end.ts'
 import type { RunState } from '../core/states.ts'
 

@@ -20,7 +20,7 @@ export const sessionFileSchema = z.strictObject({
   workspace: z.string(),
   home: z.string(),
   state: z.string(),
-  /** The read-only bundle: prompt.md, project.json, runner.mjs. */
+  /** The read-only bundle: prompt.md, project.json, runner.cjs. */
   bundle: z.string(),
   /** Does the harness go on with an earlier conversation? */
   resumed: z.boolean(),

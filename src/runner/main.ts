@@ -19,4 +19,4 @@ const terminated = new Promise<never>((_, reject) => {
 })
 const { now } = systemClock
 const journal = createJournal({ write: writeLog, now })
-process.exit(await runSession({ sessionPath: process.argv[2] ?? '', input: process.stdin, env: process.env, journal, now, terminated }))
+void runSession({ sessionPath: process.argv[2] ?? '', input: process.stdin, env: process.env, journal, now, terminated }).then((code) => process.exit(code))

@@ -1,7 +1,7 @@
-import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Child } from '../core/children.ts'
 
 /** SIGKILLed, and still there: it hangs in the kernel (a dead mount). It is left behind. */
 const LAST_WAIT_MS = 2000
@@ -28,7 +28,7 @@ interface CollectOptions {
 const STDERR_BYTES = 64 * 1024
 
 /** Keeps the end of what is read. */
-function keepTail(stream: Readable | null, limitBytes: number): () => string {
+function keepTail(stream: Readable | null | undefined, limitBytes: number): () => string {
   let tail = Buffer.alloc(0)
   stream?.on('data', (chunk: Buffer) => {
     tail = Buffer.concat([tail, chunk]).subarray(-limitBytes)
@@ -36,7 +36,7 @@ function keepTail(stream: Readable | null, limitBytes: number): () => string {
   return () => tail.toString('utf8')
 }
 
-function keepAll(stream: Readable | null, limitBytes: number, onOverflow: () => void): () => Buffer {
+function keepAll(stream: Readable | null | undefined, limitBytes: number, onOverflow: () => void): () => Buffer {
   const chunks: Buffer[] = []
   let size = 0
   stream?.on('data', (chunk: Buffer) => {
@@ -48,18 +48,18 @@ function keepAll(stream: Readable | null, limitBytes: number, onOverflow: () => 
   return () => Buffer.concat(chunks)
 }
 
-/** SIGKILL for a detached child and its group; nothing once it has been waited for, since its pid may be another's then. */
-export function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+/** SIGKILL for a child and its group, which it leads; nothing once it has been waited for, since its pid may be another's then. */
+export function killGroup(child: Child): void {
+  if (child.exitCode !== null || child.signalCode !== null) return
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    child.kill('SIGKILL')
+    // gone, and not waited for yet
   }
 }
 
-/** Reads a detached child to its end, which is no later than the deadline. Rejects with the signal's reason when that aborts. */
-export async function collect(child: ChildProcess, { timeoutMs, stdoutLimitBytes, signal, alsoKill }: CollectOptions): Promise<Collected> {
+/** Reads a child to its end, which is no later than the deadline. Rejects with the signal's reason when that aborts. */
+export async function collect(child: Child, { timeoutMs, stdoutLimitBytes, signal, alsoKill }: CollectOptions): Promise<Collected> {
   const stopped = new AbortController()
   let cause: 'deadline' | 'overflow' | 'abort' | undefined
   const stop = (why: 'deadline' | 'overflow' | 'abort') => (): void => {
@@ -69,16 +69,15 @@ export async function collect(child: ChildProcess, { timeoutMs, stdoutLimitBytes
     killGroup(child)
     stopped.abort()
   }
-  const stdout = keepAll(child.stdout, stdoutLimitBytes, stop('overflow'))
-  const stderr = keepTail(child.stderr, STDERR_BYTES)
+  const stdout = keepAll(child.stdio[1], stdoutLimitBytes, stop('overflow'))
+  const stderr = keepTail(child.stdio[2], STDERR_BYTES)
   const timer = setTimeout(stop('deadline'), timeoutMs)
   const onAbort = stop('abort')
   signal?.addEventListener('abort', onAbort)
   if (signal?.aborted === true) onAbort()
   try {
-    const closed = once(child, 'close')
     const lastWait = once(stopped.signal, 'abort').then(() => sleep(LAST_WAIT_MS, undefined, { ref: false }))
-    await Promise.race([closed, lastWait])
+    await Promise.race([child.closed, lastWait])
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)

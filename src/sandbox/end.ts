@@ -1,6 +1,5 @@
-import { type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { constants } from 'node:os'
+import type { Child } from '../core/children.ts'
 import { signalProcess } from '../core/kernel.ts'
 import { type ProcessId, waitGone } from '../core/proc.ts'
 import type { CgroupLeaf } from './cgroup.ts'
@@ -25,7 +24,7 @@ export function toOutcome(code: number | null): Pick<SandboxEnd, 'exitCode' | 's
 }
 
 interface Ending {
-  readonly child: ChildProcess
+  readonly child: Child
   readonly status: StatusChannel
   readonly init: ProcessId
   readonly leaf: () => CgroupLeaf | null
@@ -45,7 +44,7 @@ async function closeLeaf(leaf: CgroupLeaf | null): Promise<boolean> {
  * (double forks), and a killed monitor leaves everything. So pid 1 is killed here, whatever the end was.
  */
 export async function watchEnd({ child, status, init, leaf }: Ending): Promise<SandboxEnd> {
-  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit').catch(() => undefined)
+  await child.exited
   await status.closed
   const code = status.exitCode()
   killInit(init)

@@ -1,12 +1,11 @@
-import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process'
-import { once } from 'node:events'
 import { closeSync } from 'node:fs'
-import { Readable, Writable } from 'node:stream'
-import { errnoOf, messageOf } from '../core/errors.ts'
+import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
+import type { Child, Stdio } from '../core/children.ts'
 import { openMemoryFile } from '../core/kernel.ts'
 import { type ProcessId, startTimeOf } from '../core/proc.ts'
 import { type Descriptor, FIRST_DESCRIPTOR, toArguments } from './argv.ts'
-import { type Bwrap, failed, missing } from './bwrap.ts'
+import { type Bwrap, startBwrap } from './bwrap.ts'
 import type { SandboxPlan } from './plan.ts'
 import { seccompProgram } from './seccomp.ts'
 import { assertSources } from './sources.ts'
@@ -25,7 +24,7 @@ export interface SpawnRequest {
 }
 
 export interface Spawned {
-  readonly child: ChildProcess
+  readonly child: Child
   readonly monitor: ProcessId
   readonly status: StatusChannel
   readonly stdin: Writable
@@ -34,14 +33,14 @@ export interface Spawned {
 }
 
 /** Numbers for what bubblewrap reads, pipes for what we read; `opened` is ours to close once the child has them. */
-function toStdio(descriptors: readonly Descriptor[], args: readonly string[], lockFd: number | null): { stdio: (number | 'pipe')[]; opened: number[] } {
+function toStdio(descriptors: readonly Descriptor[], args: readonly string[], lockFd: number | null): { stdio: Stdio[]; opened: number[] } {
   const opened: number[] = []
   const file = (name: string, content: Buffer): number => {
     const fd = openMemoryFile(name, content)
     opened.push(fd)
     return fd
   }
-  const stdio = descriptors.map((descriptor): number | 'pipe' => {
+  const stdio = descriptors.map((descriptor): Stdio => {
     switch (descriptor.role) {
       case 'arguments':
         return file('arguments', Buffer.from(args.map((arg) => `${arg}\0`).join('')))
@@ -62,21 +61,12 @@ function toStdio(descriptors: readonly Descriptor[], args: readonly string[], lo
   return { stdio, opened }
 }
 
-function streamOf<T>(child: ChildProcess, descriptors: readonly Descriptor[], role: Descriptor['role'], type: abstract new () => T): T | null {
+function streamOf({ stdio }: Child, descriptors: readonly Descriptor[], role: Descriptor['role']): Socket | null {
   const index = descriptors.findIndex((descriptor) => descriptor.role === role)
-  const stream: unknown = index < 0 ? null : child.stdio[FIRST_DESCRIPTOR + index]
-  return stream instanceof type ? stream : null
+  return (index < 0 ? null : stdio[FIRST_DESCRIPTOR + index]) ?? null
 }
 
-async function failure(path: string, child: ChildProcess): Promise<Error> {
-  const [error] = (await once(child, 'error')) as [unknown]
-  return errnoOf(error) === 'ENOENT' ? missing(path) : failed(path, messageOf(error), error)
-}
-
-/**
- * Starts bubblewrap with an empty environment, as the leader of its own session: a Ctrl-C in the host's terminal must not reach it. From the main thread,
- * since --die-with-parent follows the thread. Throws `sandbox-unavailable` when the program cannot be run or a source is forbidden.
- */
+/** Starts bubblewrap. From the main thread, since --die-with-parent follows the thread. Throws `sandbox-unavailable` when the program cannot be run or a source is forbidden. */
 export async function spawnBwrap(bwrap: Bwrap, request: SpawnRequest, signal?: AbortSignal): Promise<Spawned> {
   const { plan, command, blocked, outlivesHost = false, lockFd } = request
   assertSources(plan.steps, plan.forbidden)
@@ -84,17 +74,12 @@ export async function spawnBwrap(bwrap: Bwrap, request: SpawnRequest, signal?: A
   const { args, descriptors } = toArguments(plan, { bindFd, blocked, outlivesHost, locked: lockFd !== null })
   const { stdio, opened } = toStdio(descriptors, args, lockFd)
   try {
-    const all: StdioOptions = ['pipe', request.stdout, request.stderr, ...stdio]
-    const child = spawn(bwrap.path, ['--args', String(FIRST_DESCRIPTOR), '--', ...command], { env: {}, cwd: '/', detached: true, stdio: all })
-    if (child.pid === undefined) throw await failure(bwrap.path, child)
-    const status = streamOf(child, descriptors, 'status', Readable)
-    const stdin: Writable | null = child.stdin
-    if (status === null || stdin === null) throw new Error('spawn made no pipes')
-    const block = streamOf(child, descriptors, 'block', Writable)
-    // a reader that is gone is seen by its end
-    for (const stream of [stdin, block]) stream?.on('error', () => undefined)
+    const child = startBwrap(bwrap, ['--args', String(FIRST_DESCRIPTOR), '--', ...command], ['pipe', request.stdout, request.stderr, ...stdio])
+    const [stdin = null] = child.stdio
+    const status = streamOf(child, descriptors, 'status')
+    if (status === null || stdin === null) throw new Error('bubblewrap has no pipes')
     const monitor = { pid: child.pid, start: startTimeOf(child.pid) ?? '' }
-    return { child, monitor, status: readStatus(status), stdin, block }
+    return { child, monitor, status: readStatus(status), stdin, block: streamOf(child, descriptors, 'block') }
   } finally {
     for (const fd of opened) closeSync(fd)
   }

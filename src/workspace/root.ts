@@ -11,8 +11,8 @@ const unreadable = (why: string): AppError => new AppError('checkout-failed', wh
 export const rootUnreadable = (project: { readonly id: string; readonly root: string }, why: string): AppError =>
   new AppError('checkout-failed', `${project.id}: the root ${project.root} can't be read: ${why}`)
 
-/** The one line of a pointer file (`.git` of a linked worktree, `commondir`). It may be anything: opened without blocking, read to a limit. */
-async function readPointer(path: string): Promise<string | null> {
+/** The one line of a pointer file (`.git` of a linked worktree, `commondir`, a ref); null: there is none. It may be anything: opened without blocking, read to a limit. */
+export async function readSmallFile(path: string): Promise<string | null> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch((error: unknown) => {
     if (errnoOf(error) === 'ENOENT') return null
     throw unreadable(`${path}: ${errnoOf(error) ?? 'unreadable'}`)
@@ -43,7 +43,7 @@ async function gitDirOf(root: string): Promise<string> {
     throw unreadable('no git repository there (.git is missing)')
   }
   if (facts.isDirectory() || facts.isSymbolicLink()) return path
-  const pointer = /^gitdir: (.+)$/.exec((await readPointer(path)) ?? '')
+  const pointer = /^gitdir: (.+)$/.exec((await readSmallFile(path)) ?? '')
   if (pointer?.[1] === undefined) throw unreadable(`${path} is no git directory and names none`)
   return resolve(root, pointer[1])
 }
@@ -54,7 +54,7 @@ async function gitDirOf(root: string): Promise<string> {
  */
 export async function resolveCommonDir(root: string): Promise<string> {
   const gitDir = await gitDirOf(root)
-  const pointer = await readPointer(join(gitDir, 'commondir'))
+  const pointer = await readSmallFile(join(gitDir, 'commondir'))
   const common = pointer === null ? gitDir : resolve(gitDir, pointer)
   try {
     const real = await realpath(common)

@@ -2,15 +2,18 @@ import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { RepositoryLocks } from '../git/lock.ts'
+import { mainOf } from '../git/main-store.ts'
 import { repositoryPath, sweepRepository, unfinishedRepository } from '../git/repository.ts'
 import { type SyncRequest, type SyncResult, syncResultSchema } from '../protocol/prepare.ts'
 import { type AskDeps, askHelper, prepareTimeout } from './ask.ts'
 import { probeRoot } from './probe.ts'
 import { resolveCommonDir, rootUnreadable } from './root.ts'
+import { readRootState, type RootLooks } from './root-state.ts'
 
 export interface SyncDeps extends AskDeps {
   readonly gitRoot: string
   readonly locks: RepositoryLocks
+  readonly rootLooks: RootLooks
 }
 
 /** A project as configured: `root` absolute, `branch` the one that agents start from. */
@@ -34,7 +37,7 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 /** A dead mount blocks a look at the root in the kernel: the wait ends at the deadline all the same. */
-async function commonDirInTime(root: string, { timeoutMs, signal }: SyncOptions): Promise<string> {
+async function inTime<T>(root: string, work: Promise<T>, { timeoutMs, signal }: SyncOptions): Promise<T> {
   const given = new AbortController()
   const late = new Promise<never>((_, reject) => {
     const timer = setTimeout(() => reject(prepareTimeout(`the look at ${root}`)), timeoutMs)
@@ -42,14 +45,24 @@ async function commonDirInTime(root: string, { timeoutMs, signal }: SyncOptions)
     signal?.addEventListener('abort', cancelled, { signal: given.signal })
     given.signal.addEventListener('abort', () => clearTimeout(timer))
   })
-  return Promise.race([resolveCommonDir(root), late]).finally(() => given.abort())
+  return Promise.race([work, late]).finally(() => given.abort())
 }
 
-/** The common case: main is where the root is, and nobody needs the lock to see it. */
+/**
+ * The common case: main is where the root is, and nobody needs the lock to see it. Without a sandbox while nothing that the last look at the root read
+ * has changed since.
+ */
 async function quickLook(deps: SyncDeps, business: string, project: Project, commonDir: string, options: SyncOptions): Promise<string | null> {
   const repository = repositoryPath(deps.gitRoot, business, project.id)
-  if (!(await exists(repository))) return null
-  return probeRoot(deps, { commonDir, branch: project.branch, repository }, options)
+  const main = await mainOf(repository)
+  if (main === null) return null
+  const { branch } = project
+  const state = await inTime(project.root, readRootState(commonDir, branch, main), options)
+  const look = [repository, commonDir, branch].join('\n')
+  if (deps.rootLooks.isKnown(look, main, state)) return main
+  const tip = await probeRoot(deps, { commonDir, branch, repository }, options)
+  if (tip === main) deps.rootLooks.remember(look, main, state)
+  return tip
 }
 
 type Ask = (repository: string) => Promise<SyncResult>
@@ -102,7 +115,7 @@ async function underLock(deps: SyncDeps, business: string, project: Project, com
 export async function syncProject(deps: SyncDeps, business: string, project: Project, options: SyncOptions): Promise<SyncResult> {
   const started = performance.now()
   try {
-    const commonDir = await commonDirInTime(project.root, options)
+    const commonDir = await inTime(project.root, resolveCommonDir(project.root), options)
     const tip = options.force === true ? null : await quickLook(deps, business, project, commonDir, options)
     if (tip !== null) return { tip, mainDiverged: false }
     return await underLock(deps, business, project, commonDir, { ...options, timeoutMs: options.timeoutMs - (performance.now() - started) })

@@ -21,8 +21,8 @@ export async function openNodeFloor(): Promise<() => Promise<number>> {
     timed(async () => {
       const plan = helperPlan({ system: readSystem({}), ...ids, env: {}, programs: node.programs, forbidden, binds: [], cwd: '/tmp' })
       const { child } = await spawnBwrap(bwrap, { plan, command: [node.path, '-e', '0'], blocked: false, lockFd: null, stdout: 'ignore', stderr: 'pipe' })
-      child.stdin?.end()
-      await once(child, 'exit')
+      child.stdio[0]?.end()
+      await child.exited
     })
 }
 

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openModelApi } from '../../fixtures/agents/model-api.ts'
@@ -59,11 +58,12 @@ async function openBareFloor(harness: Harness, { prompt, toCommand }: Bare, addr
     return await timed(async () => {
       const command = [...toCommand(located, dir), prompt]
       const { child } = await spawnBwrap(bwrap, { plan, command, blocked: false, lockFd: null, stdout: 'pipe', stderr: 'pipe' })
-      child.stdin?.end()
+      const [stdin, stdout, stderr] = child.stdio
+      stdin?.end()
       let said = ''
-      for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()))
-      const [code] = (await once(child, 'close')) as [number | null]
-      if (code !== 0 || !said.includes('done')) throw new Error(`the bare ${harness.name} ended with ${String(code)}: ${said.slice(-500)}`)
+      for (const stream of [stdout, stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()))
+      await child.closed
+      if (child.exitCode !== 0 || !said.includes('done')) throw new Error(`the bare ${harness.name} ended with ${String(child.exitCode)}: ${said.slice(-500)}`)
     })
   }
   return { measure, [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }) }

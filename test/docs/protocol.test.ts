@@ -22,7 +22,7 @@ function makeBuild(): string {
   const dir = mkdtempSync('/tmp/mosaic-docs-')
   for (const name of ['bin', 'dist']) cpSync(join(root, name), join(dir, name), { recursive: true })
   copyFileSync(join(root, 'package.json'), join(dir, 'package.json'))
-  copyFileSync(join(root, 'fixtures', 'docs', 'relay.mjs'), join(dir, 'dist', 'runner.mjs'))
+  copyFileSync(join(root, 'fixtures', 'docs', 'relay.cjs'), join(dir, 'dist', 'runner.cjs'))
   symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'))
   return dir
 }

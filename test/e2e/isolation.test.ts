@@ -63,7 +63,7 @@ test('a session reaches nothing that is not its own', async () => {
       workspace: join(coder.envRoot, 'workspace', 'mine'),
       state: join(coder.envRoot, 'state', 'mine'),
       home: join(coder.runDir, 'home', 'mine'),
-      bundle: join(coder.runDir, 'bundle', 'runner.mjs'),
+      bundle: join(coder.runDir, 'bundle', 'runner.cjs'),
       'session.json': join(coder.runDir, 'session.json'),
       '/usr': '/usr/mine',
       '/etc': '/etc/mine',

@@ -38,6 +38,8 @@ interface RunOptions {
 export interface RunningHost {
   readonly pid: number
   readonly output: () => string
+  /** Resolves when its log says this from now on. */
+  logs(text: string): Promise<void>
   /** Resolves when it has ended, however that came. */
   readonly ended: Promise<HostEnd>
   /** Stops it in order; its exit status. */
@@ -213,6 +215,17 @@ export class World implements AsyncDisposable {
     const host: RunningHost = {
       pid: child.pid ?? 0,
       output: () => out.stdout + out.stderr,
+      logs: (text) => {
+        const from = out.stderr.length
+        return new Promise((resolve) => {
+          const look = (): void => {
+            if (!out.stderr.includes(text, from)) return
+            child.stderr.off('data', look)
+            resolve()
+          }
+          child.stderr.on('data', look)
+        })
+      },
       ended,
       stop: async (signal = 'SIGTERM') => {
         child.kill(signal)

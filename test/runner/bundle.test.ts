@@ -10,7 +10,7 @@ let metafile: Metafile
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mrb-'))
-  metafile = await buildRunner(join(dir, 'runner.mjs'))
+  metafile = await buildRunner(join(dir, 'runner.cjs'))
 })
 afterAll(() => rm(dir, { recursive: true, force: true }))
 
@@ -26,7 +26,7 @@ function evaluatedWith(entry: string): Set<string> {
   return seen
 }
 
-describe('runner.mjs', () => {
+describe('runner.cjs', () => {
   test('is one file that needs Node alone', () => {
     const outputs = Object.values(metafile.outputs)
     expect(outputs).toHaveLength(1)

@@ -19,7 +19,7 @@ const started: Runner[] = []
 
 beforeAll(async () => {
   bundleDir = await mkdtemp(join(tmpdir(), 'mrb-'))
-  bundle = join(bundleDir, 'runner.mjs')
+  bundle = join(bundleDir, 'runner.cjs')
   await buildRunner(bundle)
 })
 afterAll(() => rm(bundleDir, { recursive: true, force: true }))

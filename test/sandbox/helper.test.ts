@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { tryFlock } from '../../src/core/kernel.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { childrenOf, statusOf } from '../../src/core/proc.ts'
+import { createBwrap } from '../../src/sandbox/bwrap.ts'
 import { type HelperRequest, type HelperResult, runHelper } from '../../src/sandbox/helper.ts'
 import { helperPlan, type HelperPlanInput } from '../../src/sandbox/plan.ts'
 import { readSystem } from '../../src/sandbox/system.ts'
@@ -119,7 +120,7 @@ test('a helper that fails to start says why', async () => {
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining('execvp /nonexistent')])
   await expect(
     runHelper(
-      { bwrap: { path: '/nonexistent/bwrap', features: () => Promise.resolve({ bindFd: true, identity: '' }) }, log: silentLog },
+      { bwrap: { ...createBwrap('/nonexistent/bwrap'), features: () => Promise.resolve({ bindFd: true, identity: '' }) }, log: silentLog },
       { plan: world.plan(), command: ['x'], timeoutMs: 1000 },
     ),
   ).rejects.toMatchObject({ code: 'sandbox-unavailable', message: '/nonexistent/bwrap is missing' })

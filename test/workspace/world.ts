@@ -21,6 +21,7 @@ import { silentLog } from '../../src/core/log.ts'
 import type { RunHelper } from '../../src/core/run-helper.ts'
 import { createRepositoryLocks } from '../../src/git/lock.ts'
 import type { Pinned } from '../../src/workspace/prepare.ts'
+import { createRootLooks } from '../../src/workspace/root-state.ts'
 import type { SyncDeps } from '../../src/workspace/sync.ts'
 import { createTestSandbox, type SandboxCounters } from './sandbox.ts'
 
@@ -139,7 +140,14 @@ export async function makeWorld(): Promise<World> {
     clone: join(workspacePath, 'stack'),
     runHelper,
     counters,
-    deps: { runHelper, helperCommand: ['/usr/bin/node', helper], gitRoot, locks: createRepositoryLocks({ log: silentLog }), log: silentLog },
+    deps: {
+      runHelper,
+      helperCommand: ['/usr/bin/node', helper],
+      gitRoot,
+      locks: createRepositoryLocks({ log: silentLog }),
+      rootLooks: createRootLooks(),
+      log: silentLog,
+    },
     path: (...parts) => join(root, ...parts),
     write,
     git,
