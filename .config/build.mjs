@@ -60,7 +60,6 @@ const lazyBuiltins = {
 
 const programs = [
   { name: 'runner', entry: 'src/runner/main.ts', options: { plugins: [constants, lazyBuiltins] }, alone: true },
-  { name: 'git-remote', entry: 'src/runner/git-remote.ts', options: {}, alone: true },
   { name: 'mcp', entry: 'src/runner/mcp.ts', options: {}, alone: true },
   { name: 'pi-extension', entry: 'src/runner/pi-extension.ts', options: { banner: {} }, alone: true },
   { name: 'prepare', entry: 'src/workspace/helper.ts', options: {}, alone: true },

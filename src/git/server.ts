@@ -7,13 +7,23 @@ import { AppError } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import type { SessionPrincipal } from '../protocol/common.ts'
 import { FRAME_LIMIT, parseFrame, toFrame } from '../protocol/frame.ts'
-import { type FetchHeader, type FetchReply, type GitHeader, gitHeaderSchema, type GitRefusal, type PushHeader, type PushReply } from '../protocol/git.ts'
+import {
+  type FetchHeader,
+  type FetchReply,
+  type GitHeader,
+  gitHeaderSchema,
+  type GitRefusal,
+  type ListHeader,
+  type ListReply,
+  type PushHeader,
+  type PushReply,
+} from '../protocol/git.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { assertFree, orDiskFull } from './disk-full.ts'
-import { bundleFor, type FetchDeps } from './fetch.ts'
+import { bundleFor, type FetchDeps, tipsOf } from './fetch.ts'
 import { openIncoming } from './incoming.ts'
 import { type IntakeDeps, type PushRows, receivePush } from './intake.ts'
-import { entriesOf, repositoryPath } from './repository.ts'
+import { entriesOf, MAIN_REF, repositoryPath } from './repository.ts'
 
 /** What the git socket asks of the parts that know rights, tasks and rows. All refusals are AppErrors. */
 export interface GitPorts {
@@ -71,7 +81,7 @@ function toRefusal(thrown: unknown, log: Log): GitRefusal {
 
 function parseHeader(line: Buffer): GitHeader {
   const parsed = gitHeaderSchema.safeParse(parseFrame(line))
-  if (!parsed.success) throw new AppError('invalid-request', 'a header is one of push or fetch with their fields')
+  if (!parsed.success) throw new AppError('invalid-request', 'a header is one of push, fetch or list with their fields')
   return parsed.data
 }
 
@@ -135,6 +145,30 @@ async function fetch(deps: GitServerDeps, principal: SessionPrincipal, header: F
   if (bundle.sizeBytes > 0) await pipeline(createReadStream(bundle.path), socket, { end: false, signal })
 }
 
+/** What a push needs to know, at once: no look at the root, which the push takes itself, and no objects. */
+async function list(deps: GitServerDeps, principal: SessionPrincipal, { project }: ListHeader, { socket }: Exchange): Promise<void> {
+  const { business } = principal
+  const tasks = await deps.ports.fetchable(principal, { project, task: undefined })
+  const look = (): Promise<Readonly<Record<string, string>>> => tipsOf(deps, { business, project, tasks })
+  let tips = await look()
+  if (!Object.hasOwn(tips, MAIN_REF)) {
+    await syncQuietly(deps, business, project)
+    tips = await look()
+  }
+  socket.write(toFrame({ ok: true, tips } satisfies ListReply))
+}
+
+function serveHeader(deps: GitServerDeps, principal: SessionPrincipal, header: GitHeader, exchange: Exchange): Promise<void> {
+  switch (header.op) {
+    case 'push':
+      return push(deps, principal, header, exchange)
+    case 'fetch':
+      return fetch(deps, principal, header, exchange)
+    case 'list':
+      return list(deps, principal, header, exchange)
+  }
+}
+
 async function answer(deps: GitServerDeps, exchange: Exchange, firstFrame: NodeJS.Timeout): Promise<void> {
   const line = await exchange.reader.readLine(FRAME_LIMIT.git)
   clearTimeout(firstFrame)
@@ -142,7 +176,7 @@ async function answer(deps: GitServerDeps, exchange: Exchange, firstFrame: NodeJ
   const header = parseHeader(line)
   const principal = deps.ports.authenticate(header.cap, exchange.socket)
   if (principal === null) throw new AppError('unauthenticated', '')
-  await (header.op === 'push' ? push(deps, principal, header, exchange) : fetch(deps, principal, header, exchange))
+  await serveHeader(deps, principal, header, exchange)
 }
 
 /** Ends our side; a peer that does not end its own is dropped soon. What it still sends is thrown away, so that the reply arrives. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Grant } from '../protocol/common.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { Admission } from './admit.ts'
-import { GIT_REMOTE, GIT_REMOTE_PROGRAM, GIT_REMOTE_WRAPPER } from './git-access.ts'
+import { GIT_REMOTE, GIT_REMOTE_PROGRAM } from './git-access.ts'
 import type { EnvClaim, OpenedSandbox, PreparedProject } from './ports.ts'
 import { toPrompt } from './prompt.ts'
 
@@ -28,7 +28,6 @@ export interface BundleParts {
   readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly rolePrompt: string | null
   readonly runnerProgram: Buffer
-  readonly gitRemoteProgram: Buffer
   readonly limits: Readonly<Record<string, unknown>>
   readonly lost: readonly string[]
 }
@@ -37,12 +36,7 @@ export type BundleFiles = ReadonlyMap<string, string | Buffer>
 
 /** The files of bundle/ that are the same whatever the preparation finds. */
 export const toProgramFiles = (parts: BundleParts): BundleFiles =>
-  new Map<string, string | Buffer>([
-    ['runner.mjs', parts.runnerProgram],
-    [GIT_REMOTE_PROGRAM, parts.gitRemoteProgram],
-    [GIT_REMOTE, GIT_REMOTE_WRAPPER],
-    ...parts.harnessPrograms,
-  ])
+  new Map<string, string | Buffer>([['runner.mjs', parts.runnerProgram], [GIT_REMOTE, GIT_REMOTE_PROGRAM], ...parts.harnessPrograms])
 
 /** The files of bundle/ that tell the session what it finds in its workspace. */
 export function toTextFiles(parts: BundleParts, projects: readonly PreparedProject[]): BundleFiles {

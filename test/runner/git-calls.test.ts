@@ -1,0 +1,86 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { GIT_REMOTE, GIT_REMOTE_PROGRAM } from '../../src/launch/git-access.ts'
+import type { SessionFile } from '../../src/protocol/session.ts'
+import { openGitCalls } from '../../src/runner/git/calls.ts'
+import { serveGit } from '../../src/runner/git/serve.ts'
+
+const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.invalid']
+let root: string
+let env: NodeJS.ProcessEnv
+let calls: Disposable
+let host: Server
+let tip: string
+/** The headers that the host was sent. */
+let asked: { readonly op: string; readonly cap: string; readonly commit?: string }[]
+let answer: (socket: Socket, op: string) => void
+const logged: string[] = []
+
+const git = (...args: string[]): string => execFileSync('git', ['-C', join(root, 'stack'), ...who, ...args], { env, encoding: 'utf8' }).trim()
+const run = promisify(execFile)
+const start = (...args: string[]): Promise<{ stdout: string; stderr: string }> => run('git', ['-C', join(root, 'stack'), ...args], { env, timeout: 20_000 })
+
+beforeEach(async () => {
+  root = mkdtempSync('/tmp/mgc-')
+  mkdirSync(join(root, 'bin'))
+  writeFileSync(join(root, 'bin', GIT_REMOTE), GIT_REMOTE_PROGRAM, { mode: 0o755 })
+  env = { PATH: `${join(root, 'bin')}:/usr/bin:/bin`, HOME: root, GIT_CONFIG_NOSYSTEM: '1', LC_ALL: 'C', MOSAIC_TOOL_SOCKET: join(root, 'tools.sock') }
+  mkdirSync(join(root, 'stack'))
+  git('init', '-q', '-b', 'main')
+  git('commit', '-q', '--allow-empty', '-m', 'one')
+  git('remote', 'add', 'mosaic', 'mosaic::stack')
+  tip = git('rev-parse', 'HEAD')
+  asked = []
+  answer = (socket, op) =>
+    void socket.end(`${JSON.stringify(op === 'list' ? { ok: true, tips: { 'refs/heads/main': tip } } : { ok: true, push: 'p1', ref: 'r' })}\n`)
+  host = createServer({ allowHalfOpen: true }, (socket) => {
+    socket
+      .on('error', () => undefined)
+      .once('data', (chunk: Buffer) => {
+        const header = JSON.parse(chunk.toString('latin1').split('\n')[0] ?? '') as (typeof asked)[number]
+        asked.push(header)
+        answer(socket, header.op)
+      })
+  }).listen(join(root, 'git.sock'))
+  await once(host, 'listening')
+  const session = { projects: [{ id: 'stack', path: join(root, 'stack'), branch: 'main', kept: null }] } as unknown as SessionFile
+  calls = openGitCalls(
+    {
+      serve: (caller, words, signal) => {
+        const door = { path: join(root, 'git.sock'), toRequest: (header: object) => ({ ...header, cap: 'secret' }), signal }
+        return serveGit({ session, door, listTasks: () => Promise.resolve([{ id: 't-1', project: null }]) }, caller, words, signal)
+      },
+      log: (line) => logged.push(line),
+    },
+    join(root, 'git'),
+  )
+})
+afterEach(async () => {
+  calls[Symbol.dispose]()
+  host.close()
+  await once(host, 'close')
+  rmSync(root, { recursive: true, force: true })
+})
+
+const commit = (): string => {
+  git('commit', '-q', '--allow-empty', '-m', 'on')
+  return git('rev-parse', 'HEAD')
+}
+
+test('git pushes through a helper that is no Node, under a capability that it never has', async () => {
+  const oid = commit()
+  const { stderr } = await start('push', 'mosaic', 'HEAD:t-1')
+  expect(stderr).toContain('remote: push p1 to task t-1\n')
+  expect(stderr).toContain('To mosaic::stack\n * [new branch]      HEAD -> t-1\n')
+  expect(asked.map(({ op, cap }) => [op, cap])).toEqual([
+    ['list', 'secret'],
+    ['push', 'secret'],
+  ])
+  expect(asked[1]?.commit).toBe(oid)
+  expect(readdirSync(join(root, 'git'))).toEqual([])
+})
