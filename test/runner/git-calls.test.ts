@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { GIT_REMOTE, GIT_REMOTE_PROGRAM } from '../../src/launch/git-access.ts'
 import type { SessionFile } from '../../src/protocol/session.ts'
+import { openCaller } from '../../src/runner/git/caller.ts'
 import { openGitCalls } from '../../src/runner/git/calls.ts'
 import { serveGit } from '../../src/runner/git/serve.ts'
 
@@ -19,7 +20,7 @@ let tip: string
 /** The headers that the host was sent. */
 let asked: { readonly op: string; readonly cap: string; readonly commit?: string }[]
 let answer: (socket: Socket, op: string) => void
-const logged: string[] = []
+let logged: string[]
 
 const git = (...args: string[]): string => execFileSync('git', ['-C', join(root, 'stack'), ...who, ...args], { env, encoding: 'utf8' }).trim()
 const run = promisify(execFile)
@@ -36,6 +37,7 @@ beforeEach(async () => {
   git('remote', 'add', 'mosaic', 'mosaic::stack')
   tip = git('rev-parse', 'HEAD')
   asked = []
+  logged = []
   answer = (socket, op) =>
     void socket.end(`${JSON.stringify(op === 'list' ? { ok: true, tips: { 'refs/heads/main': tip } } : { ok: true, push: 'p1', ref: 'r' })}\n`)
   host = createServer({ allowHalfOpen: true }, (socket) => {
@@ -67,6 +69,10 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true })
 })
 
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise(setImmediate)
+}
+
 const commit = (): string => {
   git('commit', '-q', '--allow-empty', '-m', 'on')
   return git('rev-parse', 'HEAD')
@@ -82,5 +88,50 @@ test('git pushes through a helper that is no Node, under a capability that it ne
     ['push', 'secret'],
   ])
   expect(asked[1]?.commit).toBe(oid)
-  expect(readdirSync(join(root, 'git'))).toEqual([])
+  await until(() => readdirSync(join(root, 'git')).length === 0)
+})
+
+test('a refusal reaches git with code and reason, for a push in its own line', async () => {
+  answer = (socket) => void socket.end('{"ok":false,"error":"task-closed","why":"the task t-1 is closed"}\n')
+  commit()
+  await expect(start('push', 'mosaic', 'HEAD:refs/heads/t-1')).rejects.toMatchObject({
+    stderr: expect.stringMatching(/^ ! \[remote rejected\] HEAD -> t-1 \(task-closed: the task t-1 is closed\)$/m) as unknown,
+  })
+  await expect(start('fetch', 'mosaic')).rejects.toMatchObject({ stderr: expect.stringMatching(/^fatal: remote error: task-closed: /m) as unknown })
+})
+
+test('a git that is killed takes its exchange with the host along', async () => {
+  commit()
+  const reached = new Promise<Socket>((resolve) => {
+    answer = (socket, op) => {
+      if (op === 'push') resolve(socket)
+      else socket.end('{"ok":true,"tips":{}}\n')
+    }
+  })
+  const child = spawn('git', ['-C', join(root, 'stack'), 'push', 'mosaic', 'HEAD:refs/heads/t-1'], { env, stdio: 'ignore' })
+  const socket = await reached
+  const ended = once(socket.resume(), 'close')
+  child.kill('SIGKILL')
+  socket.on('end', () => socket.destroy())
+  await ended
+  await until(() => readdirSync(join(root, 'git')).length === 0)
+})
+
+test("a FIFO that is named after the runner or one of its threads gets none of the runner's descriptors", () => {
+  const names = readdirSync('/proc/self/task')
+  expect(names).toContain(String(process.pid))
+  expect(names.length).toBeGreaterThan(1)
+  for (const name of names) expect(() => openCaller(name)).toThrow(/is for git to start/)
+})
+
+test('who is no helper of git is told so; what is no FIFO is removed', async () => {
+  const child = spawn('/bin/sh', ['-c', 'exec 5<&0 6>&1; mkfifo "$1/$$" && exec cat "$1/$$"', 'helper', join(root, 'git')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let told = ''
+  for await (const chunk of child.stdout.setEncoding('utf8')) told += String(chunk)
+  expect(told).toContain('fatal: git-remote-mosaic: git-remote-mosaic is for git to start')
+  writeFileSync(join(root, 'git', '4194999'), '')
+  await until(() => readdirSync(join(root, 'git')).length === 0)
+  expect(logged).toHaveLength(1)
 })
