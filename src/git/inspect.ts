@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { HelperResult, RunHelper } from '../core/run-helper.ts'
@@ -24,9 +24,11 @@ export interface Inspection {
   /** The quarantine: holds `bundle`, and gets `objects`. */
   readonly directory: string
   readonly header: BundleHeader
-  readonly ref: string
-  /** What main is and was. */
+  /** Where the work ref is; null: there is none. */
+  readonly current: string | null
+  /** What main is and was, and where it is. */
   readonly mainStore: string
+  readonly main: string
   /** The tips that the pusher may see: what they do not reach is not there for this push. */
   readonly allowed: readonly string[]
   readonly signal?: AbortSignal | undefined
@@ -35,7 +37,6 @@ export interface Inspection {
 const FSCK_LINE = /object ([0-9a-f]{40}): (\w+)/
 
 interface Report {
-  readonly current: string | null
   readonly changes: readonly (Change | undefined)[]
   readonly links: ReadonlyMap<string, string>
 }
@@ -57,9 +58,8 @@ function parseLinks(bytes: Buffer): ReadonlyMap<string, string> {
 function parseReport(stdout: Buffer): Report {
   const at = stdout.indexOf('\nlinks\n')
   if (at === -1) throw new Error('the inspection of a push ended without a report')
-  const [first = '', ...lines] = stdout.toString('utf8', 0, at).split('\n')
-  const current = /^current ([0-9a-f]{40})$/.exec(first)?.[1] ?? null
-  return { current, changes: lines.map(parseChange), links: parseLinks(stdout.subarray(at + '\nlinks\n'.length)) }
+  const [, ...lines] = stdout.toString('utf8', 0, at).split('\n')
+  return { changes: lines.map(parseChange), links: parseLinks(stdout.subarray(at + '\nlinks\n'.length)) }
 }
 
 const quoted = (path: string): string => JSON.stringify(path).slice(0, 200)
@@ -105,10 +105,10 @@ function toRefusal(result: HelperResult, { header }: Inspection): AppError {
 }
 
 const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperResult> => {
-  const { repository, directory, header, ref, mainStore, signal } = inspection
+  const { repository, directory, header, current, mainStore, main, signal } = inspection
   const unpacked = deps.limits.pushUnpackedBytes
   const memoryKib = Math.ceil((2 * unpacked) / KIB) + 256 * KIB
-  const values = [header.packOffset + 1, header.tip, ref, unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS, mainStore].map(String)
+  const values = [header.tip, current ?? '-', main, unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS, mainStore].map(String)
   return deps.runHelper({
     binds: [
       { bind: { path: deps.globalConfig }, readOnly: true },
@@ -131,12 +131,19 @@ const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperRes
   })
 }
 
+/** Most pushes build on tips that the pusher may see, which needs no git to know. */
+async function writeQuestions({ directory, header, allowed }: Inspection): Promise<void> {
+  await mkdir(join(directory, 'seen', 'pack'), { recursive: true })
+  const known = header.prerequisites.every((oid) => allowed.includes(oid))
+  const [name, mark, oids] = known ? ['bases', '', header.prerequisites] : ['allowed', '^', allowed]
+  await writeFile(join(directory, name), oids.map((oid) => `${mark}${oid}\n`).join(''))
+}
+
 /**
- * Indexes a bundle's objects into its quarantine and judges them; the repository is only read. Returns the current tip of the
- * work ref. Throws `missing-prerequisites`, `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`, `disk-full`.
+ * Indexes a bundle's objects into its quarantine and judges them; the repository is only read. Throws `missing-prerequisites`, `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`, `disk-full`.
  */
-export async function inspectPush(deps: InspectDeps, inspection: Inspection): Promise<string | null> {
-  await writeFile(join(inspection.directory, 'allowed'), inspection.allowed.map((oid) => `^${oid}\n`).join(''))
+export async function inspectPush(deps: InspectDeps, inspection: Inspection): Promise<void> {
+  await writeQuestions(inspection)
   const result = await runScript(deps, inspection)
   if (result.timedOut || result.stdout.length >= REPORT_BYTES) throw new AppError('bundle-too-big', 'checking the push takes longer than the limits allow')
   const judged: readonly (number | null)[] = [INSPECT_EXIT.ok, INSPECT_EXIT.unrelated, INSPECT_EXIT.notForward]
@@ -147,6 +154,5 @@ export async function inspectPush(deps: InspectDeps, inspection: Inspection): Pr
   const report = parseReport(result.stdout)
   assertPolicy(report)
   if (result.exitCode === INSPECT_EXIT.unrelated) throw new AppError('unrelated-history', `${inspection.header.tip} shares no history with main`)
-  if (result.exitCode === INSPECT_EXIT.notForward) throw new AppError('not-fast-forward', `the current tip is ${report.current ?? 'gone'}`)
-  return report.current
+  if (result.exitCode === INSPECT_EXIT.notForward) throw new AppError('not-fast-forward', `the current tip is ${inspection.current ?? 'gone'}`)
 }
