@@ -4,6 +4,8 @@ import { join, resolve } from 'node:path'
 import { AppError, errnoOf } from '../core/errors.ts'
 
 const POINTER_BYTES = 4096
+const PACKED_REFS_BYTES = 1024 * 1024
+const OID = /^[0-9a-f]{40}$/
 
 const unreadable = (why: string): AppError => new AppError('checkout-failed', why)
 
@@ -11,8 +13,8 @@ const unreadable = (why: string): AppError => new AppError('checkout-failed', wh
 export const rootUnreadable = (project: { readonly id: string; readonly root: string }, why: string): AppError =>
   new AppError('checkout-failed', `${project.id}: the root ${project.root} can't be read: ${why}`)
 
-/** The one line of a pointer file (`.git` of a linked worktree, `commondir`). It may be anything: opened without blocking, read to a limit. */
-async function readPointer(path: string): Promise<string | null> {
+/** The text of a small file, without its last newline. It may be anything: opened without blocking, read to a limit. */
+async function readSmall(path: string, limitBytes = POINTER_BYTES): Promise<string | null> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch((error: unknown) => {
     if (errnoOf(error) === 'ENOENT') return null
     throw unreadable(`${path}: ${errnoOf(error) ?? 'unreadable'}`)
@@ -20,7 +22,7 @@ async function readPointer(path: string): Promise<string | null> {
   if (file === null) return null
   try {
     const facts = await file.stat()
-    if (!facts.isFile() || facts.size > POINTER_BYTES) throw unreadable(`${path} is no small regular file`)
+    if (!facts.isFile() || facts.size > limitBytes) throw unreadable(`${path} is no small regular file`)
     const text = await file.readFile('utf8')
     return text.replace(/[\r\n]+$/, '')
   } finally {
@@ -43,7 +45,7 @@ async function gitDirOf(root: string): Promise<string> {
     throw unreadable('no git repository there (.git is missing)')
   }
   if (facts.isDirectory() || facts.isSymbolicLink()) return path
-  const pointer = /^gitdir: (.+)$/.exec((await readPointer(path)) ?? '')
+  const pointer = /^gitdir: (.+)$/.exec((await readSmall(path)) ?? '')
   if (pointer?.[1] === undefined) throw unreadable(`${path} is no git directory and names none`)
   return resolve(root, pointer[1])
 }
@@ -54,7 +56,7 @@ async function gitDirOf(root: string): Promise<string> {
  */
 export async function resolveCommonDir(root: string): Promise<string> {
   const gitDir = await gitDirOf(root)
-  const pointer = await readPointer(join(gitDir, 'commondir'))
+  const pointer = await readSmall(join(gitDir, 'commondir'))
   const common = pointer === null ? gitDir : resolve(gitDir, pointer)
   try {
     const real = await realpath(common)
@@ -63,4 +65,25 @@ export async function resolveCommonDir(root: string): Promise<string> {
     throw unreadable(`${common}: ${errnoOf(error) ?? 'unreadable'}`)
   }
   throw unreadable(`${common} is no directory`)
+}
+
+/**
+ * Where a branch of the root plainly is, read from its files (gitrepository-layout(5)), which takes no sandbox; null: git must be asked.
+ * Resolved like every path of the root, so within a deadline.
+ */
+export async function plainTipOf(commonDir: string, branch: string): Promise<string | null> {
+  const ref = `refs/heads/${branch}`
+  try {
+    const loose = await readSmall(join(commonDir, ref))
+    if (loose !== null) return OID.test(loose) ? loose : null
+    const packed = (await readSmall(join(commonDir, 'packed-refs'), PACKED_REFS_BYTES)) ?? ''
+    const line =
+      packed
+        .split('\n')
+        .find((text) => text.slice(41) === ref)
+        ?.slice(0, 40) ?? ''
+    return OID.test(line) ? line : null
+  } catch {
+    return null
+  }
 }

@@ -2,11 +2,12 @@ import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { RepositoryLocks } from '../git/lock.ts'
+import { mainOf } from '../git/main-store.ts'
 import { repositoryPath, sweepRepository, unfinishedRepository } from '../git/repository.ts'
 import { type SyncRequest, type SyncResult, syncResultSchema } from '../protocol/prepare.ts'
 import { type AskDeps, askHelper, prepareTimeout } from './ask.ts'
 import { probeRoot } from './probe.ts'
-import { resolveCommonDir, rootUnreadable } from './root.ts'
+import { plainTipOf, resolveCommonDir, rootUnreadable } from './root.ts'
 
 export interface SyncDeps extends AskDeps {
   readonly gitRoot: string
@@ -33,8 +34,14 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
+interface RootLook {
+  readonly commonDir: string
+  /** null: git must be asked. */
+  readonly tip: string | null
+}
+
 /** A dead mount blocks a look at the root in the kernel: the wait ends at the deadline all the same. */
-async function commonDirInTime(root: string, { timeoutMs, signal }: SyncOptions): Promise<string> {
+async function lookInTime({ root, branch }: Project, { timeoutMs, signal }: SyncOptions): Promise<RootLook> {
   const given = new AbortController()
   const late = new Promise<never>((_, reject) => {
     const timer = setTimeout(() => reject(prepareTimeout(`the look at ${root}`)), timeoutMs)
@@ -42,13 +49,18 @@ async function commonDirInTime(root: string, { timeoutMs, signal }: SyncOptions)
     signal?.addEventListener('abort', cancelled, { signal: given.signal })
     given.signal.addEventListener('abort', () => clearTimeout(timer))
   })
-  return Promise.race([resolveCommonDir(root), late]).finally(() => given.abort())
+  const look = async (): Promise<RootLook> => {
+    const commonDir = await resolveCommonDir(root)
+    return { commonDir, tip: await plainTipOf(commonDir, branch) }
+  }
+  return Promise.race([look(), late]).finally(() => given.abort())
 }
 
 /** The common case: main is where the root is, and nobody needs the lock to see it. */
-async function quickLook(deps: SyncDeps, business: string, project: Project, commonDir: string, options: SyncOptions): Promise<string | null> {
+async function quickLook(deps: SyncDeps, business: string, project: Project, { commonDir, tip }: RootLook, options: SyncOptions): Promise<string | null> {
   const repository = repositoryPath(deps.gitRoot, business, project.id)
   if (!(await exists(repository))) return null
+  if (tip !== null && (await mainOf(repository)) === tip) return tip
   return probeRoot(deps, { commonDir, branch: project.branch, repository }, options)
 }
 
@@ -102,10 +114,10 @@ async function underLock(deps: SyncDeps, business: string, project: Project, com
 export async function syncProject(deps: SyncDeps, business: string, project: Project, options: SyncOptions): Promise<SyncResult> {
   const started = performance.now()
   try {
-    const commonDir = await commonDirInTime(project.root, options)
-    const tip = options.force === true ? null : await quickLook(deps, business, project, commonDir, options)
+    const look = await lookInTime(project, options)
+    const tip = options.force === true ? null : await quickLook(deps, business, project, look, options)
     if (tip !== null) return { tip, mainDiverged: false }
-    return await underLock(deps, business, project, commonDir, { ...options, timeoutMs: options.timeoutMs - (performance.now() - started) })
+    return await underLock(deps, business, project, look.commonDir, { ...options, timeoutMs: options.timeoutMs - (performance.now() - started) })
   } catch (error) {
     if (error instanceof AppError && error.code === 'checkout-failed') throw rootUnreadable(project, error.message)
     throw error
