@@ -1,6 +1,6 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -134,4 +134,17 @@ test('who is no helper of git is told so; what is no FIFO is removed', async () 
   writeFileSync(join(root, 'git', '4194999'), '')
   await until(() => readdirSync(join(root, 'git')).length === 0)
   expect(logged).toHaveLength(1)
+})
+
+test('of what the caller has in its environment the gits of the runner get only where the repository is', async () => {
+  const objects = join(root, 'objects')
+  mkdirSync(objects)
+  const trace = join(root, 'trace')
+  env = { ...env, GIT_OBJECT_DIRECTORY: objects, GIT_ALTERNATE_OBJECT_DIRECTORIES: join(root, 'stack/.git/objects'), GIT_TRACE: trace }
+  const oid = commit()
+  expect((await start('push', 'mosaic', 'HEAD:t-1')).stderr).toContain('remote: push p1 to task t-1\n')
+  expect(asked[1]?.commit).toBe(oid)
+  const traced = readFileSync(trace, 'utf8')
+  expect(traced).toContain('git-remote-mosaic')
+  expect(traced).not.toContain('pack-objects')
 })

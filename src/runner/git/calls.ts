@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, unlinkSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { errnoOf, messageOf } from '../../core/errors.ts'
 import { type Caller, openCaller, openWords, type Words } from './caller.ts'
 
@@ -9,6 +10,9 @@ export interface GitCallsDeps {
   readonly serve: (caller: Caller, words: Words, signal: AbortSignal) => Promise<void>
   readonly log: (line: string) => void
 }
+
+/** A helper that is refused at once may not have opened its FIFO yet; what is written is lost when nobody has it open. */
+const LINGER_MS = 500
 
 const PID = /^[1-9]\d{0,9}$/
 
@@ -59,6 +63,7 @@ async function answer(deps: GitCallsDeps, path: string, pid: string, words: Word
   } catch (error) {
     deps.log(`serving git failed: ${messageOf(error)}`)
     words.stream.write(`\nfatal: git-remote-mosaic: ${messageOf(error)}\n`)
+    await delay(LINGER_MS)
   } finally {
     await flushed(words.stream)
     remove(path)

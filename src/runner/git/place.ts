@@ -1,4 +1,5 @@
 import type { SessionFile } from '../../protocol/session.ts'
+import { toCallerEnvironment } from './environment.ts'
 
 interface Place {
   readonly cwd: string
@@ -11,5 +12,6 @@ interface Place {
  */
 export function toPlace({ cwd, env }: Place, projects: SessionFile['projects'], project: string): Place {
   const clone = env.GIT_DIR === undefined ? projects.find(({ id }) => id === project)?.path : undefined
-  return { cwd: clone ?? cwd, env }
+  const dir = clone ?? cwd
+  return { cwd: dir, env: toCallerEnvironment(dir, env) }
 }
