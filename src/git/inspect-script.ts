@@ -11,6 +11,8 @@ export const INSPECT_EXIT = {
   unlistable: 17,
   unrelated: 18,
   notForward: 19,
+  /** It could not be asked. */
+  failed: 70,
 } as const
 
 /** What git itself only reports, as errors: `index-pack --strict` already makes errors of its warnings. git-fsck(1) */
@@ -29,11 +31,12 @@ export const STRICT_CHECKS = [
 /**
  * All questions about a push in one sandbox, since starting one costs more than asking; and in few programs, since starting those is
  * the rest. It runs in the quarantine, which it may write, and sees the repository (GIT_DIR) and the main-only store read-only.
- * Arguments: the tip, where the work ref is (`-`: nowhere), main, bytes unpacked, KiB of memory, seconds of CPU, the strict checks,
- * the main-only store. The file `bases`: the prerequisites, where each is a tip that the pusher may see. Without it they are judged
- * here: standard input names them, and the file `allowed` those tips, as `^OID` lines. Standard output: `changes`, the raw diff lines
- * that may be against our policy, `links`, and the links' targets as `cat-file --batch` gives them. Nothing that an agent wrote is
- * ever an argument or part of the script.
+ * Arguments: bytes unpacked, KiB of memory, seconds of CPU, the strict checks, the main-only store, main, and a tip whose history the
+ * push will likely build on, or nothing: that is copied before it is known what is pushed. Standard input: the tip, where the work ref
+ * is (`-`: nowhere), main and a word, then the prerequisites. `known`: each is a tip that the pusher may see. Else they are judged
+ * here: the file `allowed` names those tips, as `^OID` lines. Standard output: `changes`, the raw diff lines that may be against our
+ * policy, `links`, and the links' targets as `cat-file --batch` gives them. Nothing that an agent wrote is ever an argument or part of
+ * the script.
  *
  * An object of another task must look as if it did not exist: to be named is to be handed out by the next fetch, as a parent, as a
  * tree's entry or as a delta's base. So the pack is judged beside nothing but main and the history of what it builds on, which is
@@ -41,7 +44,7 @@ export const STRICT_CHECKS = [
  */
 export const INSPECT_SCRIPT = String.raw`
 set -u
-tip=$1 current=$2 main=$3 unpacked=$4 memory=$5 cpu=$6 strict=$7 store=$8
+unpacked=$1 memory=$2 cpu=$3 strict=$4 store=$5 main=$6 likely=$7
 ulimit -c 0 && ulimit -d "$memory" && ulimit -t "$cpu" || exit 70
 own=$PWD/objects
 seen=$store/objects
@@ -54,7 +57,18 @@ index() {
 }
 both() { GIT_DIR=$store GIT_OBJECT_DIRECTORY=$own GIT_ALTERNATE_OBJECT_DIRECTORIES=$seen git "$@"; }
 
-if [ ! -e bases ]; then
+copy() {
+  GIT_OBJECT_DIRECTORY=$PWD/seen GIT_ALTERNATE_OBJECT_DIRECTORIES=$GIT_DIR/objects git -c core.fsync=none pack-objects --revs --non-empty -q --window=0 seen/pack/pack >/dev/null || exit 70
+  seen=$store/objects:$PWD/seen
+}
+if [ -n "$likely" ]; then
+  printf '%s\n^%s\n' "$likely" "$main" >history && copy <history
+fi
+
+read -r tip current main prerequisites || exit 70
+if [ "$prerequisites" = known ]; then
+  while read -r oid; do echo "$oid"; done >bases
+else
   git cat-file --batch-check='%(objecttype) %(objectname)' >prerequisites || exit 70
   sed -n 's/^commit //p' prerequisites >there
   cat there allowed | git rev-list --stdin >beyond || exit 70
@@ -75,13 +89,10 @@ foreign=
   printf '%s\n^%s\n' "$tip" "$main" && echo "^$main" >&3
   while read -r oid; do
     echo "^$oid" && echo "$oid" >&3
-    [ "$oid" = "$main" ] || foreign=1
+    [ "$oid" = "$main" ] || [ "$oid" = "$likely" ] || foreign=1
   done <bases
 } >new 3>history
-if [ -n "$foreign" ]; then
-  GIT_OBJECT_DIRECTORY=$PWD/seen GIT_ALTERNATE_OBJECT_DIRECTORIES=$GIT_DIR/objects git -c core.fsync=none pack-objects --revs --non-empty -q --window=0 seen/pack/pack <history >/dev/null || exit 70
-  seen=$seen:$PWD/seen
-fi
+[ -z "$foreign" ] || copy <history
 follow() {
   both rev-list --objects --no-object-names --stdin <new >needed 2>unreachable &
   following=$!

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
-import type { HelperResult, RunHelper } from '../core/run-helper.ts'
+import type { HelperRequest, HelperResult, RunHelper } from '../core/run-helper.ts'
 import type { BundleHeader } from './bundle.ts'
 import { gitEnvironment } from './command.ts'
 import { assertRoom } from './disk-full.ts'
@@ -19,19 +19,14 @@ export interface InspectDeps {
   readonly checkTimeoutMs: number
 }
 
-export interface Inspection {
-  readonly repository: string
-  /** The quarantine: holds `bundle`, and gets `objects`. */
-  readonly directory: string
+export interface Inspection extends Omit<InspectorPlace, 'likely'> {
   readonly header: BundleHeader
   /** Where the work ref is; null: there is none. */
   readonly current: string | null
-  /** What main is and was, and where it is. */
-  readonly mainStore: string
-  readonly main: string
   /** The tips that the pusher may see: what they do not reach is not there for this push. */
   readonly allowed: readonly string[]
-  readonly signal?: AbortSignal | undefined
+  /** One that was started for this push, in this directory, beside this main-only store. */
+  readonly ready?: Inspector | undefined
 }
 
 const FSCK_LINE = /object ([0-9a-f]{40}): (\w+)/
@@ -104,12 +99,29 @@ function toRefusal(result: HelperResult, { header }: Inspection): AppError {
   }
 }
 
-const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperResult> => {
-  const { repository, directory, header, current, mainStore, main, signal } = inspection
+/** A sandbox for the inspection of one push, which may be started before it is known what is pushed. */
+export interface Inspector {
+  /** Its standard input, once; resolves when it has answered. */
+  ask(questions: string): Promise<HelperResult>
+}
+
+export interface InspectorPlace {
+  readonly repository: string
+  /** The quarantine: gets `bundle`, and `objects`. */
+  readonly directory: string
+  /** What main is and was, and where it is. */
+  readonly mainStore: string
+  readonly main: string
+  /** A tip that the push will probably build on. */
+  readonly likely?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+function toRequest(deps: InspectDeps, { repository, directory, mainStore, main, likely = '', signal }: InspectorPlace, input: Promise<string>): HelperRequest {
   const unpacked = deps.limits.pushUnpackedBytes
   const memoryKib = Math.ceil((2 * unpacked) / KIB) + 256 * KIB
-  const values = [header.tip, current ?? '-', main, unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS, mainStore].map(String)
-  return deps.runHelper({
+  const values = [unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS, mainStore, main, likely].map(String)
+  return {
     binds: [
       { bind: { path: deps.globalConfig }, readOnly: true },
       { bind: { path: repository }, readOnly: true },
@@ -124,27 +136,51 @@ const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperRes
       gitDir: repository,
       config: [['core.bigFileThreshold', '16m']],
     }),
-    input: header.prerequisites.map((oid) => `${oid}\n`).join(''),
+    input,
     timeoutMs: deps.checkTimeoutMs,
     stdoutLimit: REPORT_BYTES,
     ...(signal === undefined ? {} : { signal }),
-  })
+  }
+}
+
+export async function startInspector(deps: InspectDeps, place: InspectorPlace): Promise<Inspector> {
+  await mkdir(join(place.directory, 'seen', 'pack'), { recursive: true })
+  let give: (questions: string) => void = () => undefined
+  const ended = deps.runHelper(toRequest(deps, place, new Promise((resolve) => (give = resolve))))
+  // who asks hears of it
+  ended.catch(() => undefined)
+  return {
+    ask(questions) {
+      give(questions)
+      return ended
+    },
+  }
 }
 
 /** Most pushes build on tips that the pusher may see, which needs no git to know. */
-async function writeQuestions({ directory, header, allowed }: Inspection): Promise<void> {
-  await mkdir(join(directory, 'seen', 'pack'), { recursive: true })
-  const known = header.prerequisites.every((oid) => allowed.includes(oid))
-  const [name, mark, oids] = known ? ['bases', '', header.prerequisites] : ['allowed', '^', allowed]
-  await writeFile(join(directory, name), oids.map((oid) => `${mark}${oid}\n`).join(''))
+async function toQuestions({ directory, header, allowed, current, main }: Inspection): Promise<string> {
+  const { tip, prerequisites } = header
+  const known = prerequisites.every((oid) => allowed.includes(oid))
+  if (!known) await writeFile(join(directory, 'allowed'), allowed.map((oid) => `^${oid}\n`).join(''))
+  return [`${tip} ${current ?? '-'} ${main} ${known ? 'known' : 'unknown'}`, ...prerequisites, ''].join('\n')
+}
+
+/** By the inspector that stands ready, if it does; one that failed for reasons of its own is no judge of the push. */
+async function inspect(deps: InspectDeps, inspection: Inspection): Promise<HelperResult> {
+  const { ready, signal } = inspection
+  const questions = await toQuestions(inspection)
+  const result = await ready?.ask(questions).catch(() => undefined)
+  signal?.throwIfAborted()
+  if (result !== undefined && result.exitCode !== INSPECT_EXIT.failed) return result
+  return (await startInspector(deps, inspection)).ask(questions)
 }
 
 /**
- * Indexes a bundle's objects into its quarantine and judges them; the repository is only read. Throws `missing-prerequisites`, `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`, `disk-full`.
+ * Indexes a bundle's objects into its quarantine and judges them; the repository is only read. Throws `missing-prerequisites`,
+ * `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`, `disk-full`.
  */
 export async function inspectPush(deps: InspectDeps, inspection: Inspection): Promise<void> {
-  await writeQuestions(inspection)
-  const result = await runScript(deps, inspection)
+  const result = await inspect(deps, inspection)
   if (result.timedOut || result.stdout.length >= REPORT_BYTES) throw new AppError('bundle-too-big', 'checking the push takes longer than the limits allow')
   const judged: readonly (number | null)[] = [INSPECT_EXIT.ok, INSPECT_EXIT.unrelated, INSPECT_EXIT.notForward]
   if (!judged.includes(result.exitCode)) {

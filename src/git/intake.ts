@@ -6,7 +6,7 @@ import type { Log } from '../core/log.ts'
 import { type BundleHeader, HEADER_BYTES, packObjects, parseBundleHeader } from './bundle.ts'
 import { orDiskFull } from './disk-full.ts'
 import { type AdmittedPacks, admitPacks } from './incoming.ts'
-import { inspectPush, type InspectDeps } from './inspect.ts'
+import { inspectPush, type InspectDeps, type Inspector } from './inspect.ts'
 import type { RepositoryLocks } from './lock.ts'
 import { ensureMainStore, mainOf } from './main-store.ts'
 import { advanceRef, type RefStep } from './ref-file.ts'
@@ -30,6 +30,8 @@ export interface IncomingPush {
   /** The tasks whose work the pusher may see, beside main and the task itself. */
   readonly visible: readonly string[]
   readonly commit: string
+  /** An inspector that waits in the directory, and where main was when it was started. */
+  readonly ready?: { readonly inspector: Inspector; readonly main: string } | undefined
   /** Holds the bytes as `bundle`; becomes the quarantine. */
   readonly directory: string
   readonly signal?: AbortSignal | undefined
@@ -122,7 +124,7 @@ async function admit(deps: IntakeDeps, push: IncomingPush, from: string | null, 
  * `unrelated-history`, `not-fast-forward`, `busy`, `disk-full`, and what the rows refuse.
  */
 export async function receivePush(deps: IntakeDeps, push: IncomingPush, rows: PushRows): Promise<AcceptedPush> {
-  const { business, project, task, visible, directory, signal } = push
+  const { business, project, task, visible, directory, signal, ready } = push
   const header = await judgeHeader(deps, push)
   const repository = repositoryPath(deps.gitRoot, business, project)
   return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, async (held) => {
@@ -132,7 +134,17 @@ export async function receivePush(deps: IntakeDeps, push: IncomingPush, rows: Pu
     const main = await mainOf(mainStore)
     if (main === null) throw new Error(`${mainStore} has no main`)
     const current = heads.get(workRef(task)) ?? null
-    await inspectPush(deps, { repository, mainStore, main, allowed, directory, header, current, signal })
+    await inspectPush(deps, {
+      repository,
+      mainStore,
+      main,
+      allowed,
+      directory,
+      header,
+      current,
+      ready: ready?.main === main ? ready.inspector : undefined,
+      signal,
+    })
     held.throwIfAborted()
     signal?.throwIfAborted()
     return admit(deps, push, current, rows)

@@ -21,7 +21,8 @@ import {
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { assertFree, orDiskFull } from './disk-full.ts'
 import { bundleFor, type FetchDeps, tipsOf } from './fetch.ts'
-import { openIncoming } from './incoming.ts'
+import { type Incoming, openIncoming } from './incoming.ts'
+import type { ReadyInspector, ReadyInspectors } from './ready.ts'
 import { type IntakeDeps, type PushRows, receivePush } from './intake.ts'
 import { entriesOf, MAIN_REF, repositoryPath } from './repository.ts'
 
@@ -60,6 +61,8 @@ export interface GitServerDeps extends Omit<IntakeDeps, 'limits'>, FetchDeps {
   readonly ports: GitPorts
   /** What is free on the disk of the repositories. */
   readonly freeBytes: () => Promise<number>
+  /** Without it each push starts its own. */
+  readonly ready?: ReadyInspectors
   readonly times?: GitTimes
   readonly log: Log
 }
@@ -111,6 +114,15 @@ async function syncQuietly(deps: GitServerDeps, business: string, project: strin
   await deps.ports.syncMain(business, project).catch((error: unknown) => deps.log.warn({ err: error, project }, 'main not brought up to its root'))
 }
 
+interface Quarantine extends Incoming {
+  readonly ready?: ReadyInspector
+}
+
+async function openQuarantine({ ready: inspectors, gitRoot }: GitServerDeps, run: string, project: string, signal: AbortSignal): Promise<Quarantine> {
+  const ready = await inspectors?.take(run, project, signal)
+  return ready === undefined ? openIncoming(gitRoot) : { path: ready.path, ready, [Symbol.asyncDispose]: () => ready[Symbol.asyncDispose]() }
+}
+
 async function push(deps: GitServerDeps, principal: SessionPrincipal, header: PushHeader, exchange: Exchange): Promise<void> {
   const { ports, gitRoot, limits } = deps
   const { project, task, commit, size } = header
@@ -119,11 +131,11 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
   const visible = await ports.fetchable(principal, { project, task: undefined })
   assertFree(await deps.freeBytes(), size)
   const synced = syncQuietly(deps, principal.business, project)
-  await using incoming = await openIncoming(gitRoot)
+  await using incoming = await openQuarantine(deps, principal.run, project, exchange.signal)
   await receiveBytes(exchange, join(incoming.path, 'bundle'), size)
   // a push is judged by the main that we have, unless there is none yet; a task's work is no newer than that
   if ((await entriesOf(repositoryPath(gitRoot, principal.business, project))).length === 0) await synced
-  const wanted = { business: principal.business, project, task, visible, commit, directory: incoming.path, signal: exchange.signal }
+  const wanted = { business: principal.business, project, task, visible, commit, ready: incoming.ready, directory: incoming.path, signal: exchange.signal }
   const rows: PushRows = {
     ask: async () => ports.beginPush(principal, { project, task }),
     record: ({ ref }) => ports.finishPush(principal, { project, task, ref, commit }),
@@ -156,6 +168,8 @@ async function list(deps: GitServerDeps, principal: SessionPrincipal, { project 
     tips = await look()
   }
   socket.write(toFrame({ ok: true, tips } satisfies ListReply))
+  const { [MAIN_REF]: main, ...work } = tips
+  if (main !== undefined) deps.ready?.announce({ business, project, run: principal.run, main, tips: Object.values(work) })
 }
 
 function serveHeader(deps: GitServerDeps, principal: SessionPrincipal, header: GitHeader, exchange: Exchange): Promise<void> {
