@@ -40,12 +40,16 @@ const WAIT_MS = 5000
 async function start(deps: ReadyDeps, { business, project, main, tips }: Announcement): Promise<ReadyInspector | undefined> {
   const mainStore = await currentMainStore(deps.gitRoot, business, project, main)
   if (mainStore === null) return undefined
-  const incoming = await openIncoming(deps.gitRoot)
   const ending = new AbortController()
   const repository = repositoryPath(deps.gitRoot, business, project)
   // of several nobody knows which will be built on, and a history may be large
   const likely = tips.length === 1 ? tips[0] : undefined
-  const inspector = await startInspector(deps, { repository, mainStore, main, likely, directory: incoming.path, signal: ending.signal })
+  const incoming = await openIncoming(deps.gitRoot)
+  const place = { repository, mainStore, main, likely, directory: incoming.path, signal: ending.signal }
+  const inspector = await startInspector(deps, place).catch(async (error: unknown) => {
+    await incoming[Symbol.asyncDispose]()
+    throw error
+  })
   return {
     path: incoming.path,
     inspector,

@@ -29,8 +29,15 @@ function openFifo(path: string, flags: number): number {
 
 /** Opens the FIFO that a helper made. Both ends, so that neither open waits for the other. */
 export function openWords(path: string): Words {
-  const fd = openFifo(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
-  return { stream: new Socket({ fd, readable: false, writable: true }), fd: openFifo(path, O_WRONLY | O_NOFOLLOW) }
+  const both = openFifo(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
+  const stream = new Socket({ fd: both, readable: false, writable: true })
+  try {
+    // the same one, whatever the path leads to by now
+    return { stream, fd: openFifo(`/proc/self/fd/${String(both)}`, O_WRONLY) }
+  } catch (error) {
+    stream.destroy()
+    throw error
+  }
 }
 
 const strings = (path: string): string[] => readFileSync(path, 'utf8').split('\0').slice(0, -1)

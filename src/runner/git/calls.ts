@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, unlinkSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { errnoOf, messageOf } from '../../core/errors.ts'
+import { AppError, errnoOf, messageOf } from '../../core/errors.ts'
 import { type Caller, openCaller, openWords, type Words } from './caller.ts'
 
 export interface GitCallsDeps {
@@ -14,6 +14,8 @@ export interface GitCallsDeps {
 /** A helper that is refused at once may not have opened its FIFO yet; what is written is lost when nobody has it open. */
 const LINGER_MS = 500
 
+const MAX_CALLS = 16
+
 const PID = /^[1-9]\d{0,9}$/
 
 /** What was written is the kernel's: only then may the stream be closed. */
@@ -22,6 +24,8 @@ const flushed = (stream: Socket): Promise<void> =>
     if (stream.destroyed) resolve()
     else stream.write('', () => resolve())
   })
+
+const refuse: GitCallsDeps['serve'] = () => Promise.reject(new AppError('busy', `${String(MAX_CALLS)} are served already`))
 
 function remove(path: string): void {
   try {
@@ -84,8 +88,9 @@ export function openGitCalls(deps: GitCallsDeps, dir: string): Disposable {
     const path = join(dir, name)
     const words = wordsAt(path)
     if (words === undefined) return
+    const serve = serving.size < MAX_CALLS ? deps.serve : refuse
     serving.add(name)
-    void answer(deps, path, name, words).finally(() => serving.delete(name))
+    void answer({ ...deps, serve }, path, name, words).finally(() => serving.delete(name))
   })
   watcher.on('error', (error) => deps.log(`git is served no more: ${messageOf(error)}`))
   return { [Symbol.dispose]: () => watcher.close() }
