@@ -63,7 +63,6 @@ const commonJs = { format: 'cjs', outExtension: { '.js': '.cjs' }, banner: {} }
 const programs = [
   // CommonJS: the loader of ES modules takes 6 ms of each session's start
   { name: 'runner', entry: 'src/runner/main.ts', options: { plugins: [constants, lazyBuiltins], ...commonJs }, alone: true },
-  { name: 'git-remote', entry: 'src/runner/git-remote.ts', options: {}, alone: true },
   { name: 'mcp', entry: 'src/runner/mcp.ts', options: {}, alone: true },
   { name: 'pi-extension', entry: 'src/runner/pi-extension.ts', options: { banner: {} }, alone: true },
   { name: 'prepare', entry: 'src/workspace/helper.ts', options: {}, alone: true },

@@ -9,7 +9,8 @@ export interface HelperRequest {
   readonly command: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
-  readonly input?: Buffer | string
+  /** Standard input; one that is promised is waited for while the command runs. */
+  readonly input?: Buffer | string | Promise<string>
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /** Bytes of standard output that are kept; a program that writes more is ended. */

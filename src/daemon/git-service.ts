@@ -15,6 +15,7 @@ import { type SyncDeps, syncProject } from '../workspace/sync.ts'
 import type { ConfigState } from './config-state.ts'
 import { freeBytesOf } from './disk-watch.ts'
 import { createRepacking } from './repacking.ts'
+import { createReadyInspectors } from '../git/ready.ts'
 import { createRepositories, type Repositories } from './repositories.ts'
 
 const CHECK_TIMEOUT_MS = 300_000
@@ -45,7 +46,7 @@ export interface GitService extends Repositories {
   readonly recover: () => Promise<void>
   /** Packs anew what has many packs. */
   readonly repack: () => Promise<void>
-  /** Resolves when no repacking is at work, which ends when the host stops. */
+  /** Resolves when no repacking is at work, which ends when the host stops, and no sandbox stands ready. */
   readonly settled: () => Promise<void>
 }
 
@@ -119,7 +120,9 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const repacking = createRepacking({ ...refs, locks, log }, deps.stopping)
   const limits = { pushBytes, pushUnpackedBytes, pushObjects }
   const freeBytes = (): Promise<number> => freeBytesOf(gitRoot)
-  const server = { runHelper, globalConfig, gitRoot, locks, log, failpoint, checkTimeoutMs: CHECK_TIMEOUT_MS, limits, freeBytes }
+  const inspecting = { runHelper, globalConfig, gitRoot, log, checkTimeoutMs: CHECK_TIMEOUT_MS, limits }
+  const ready = createReadyInspectors(inspecting)
+  const server = { ...inspecting, locks, failpoint, freeBytes, ready }
   return {
     serve: (authenticate, socket) => serveGit({ ...server, ports: { ...ports, authenticate } }, socket),
     repositoryOf,
@@ -138,7 +141,10 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
     async repack() {
       for (const project of Object.keys(config.business().projects)) await repacking.start(repositoryOf(project))
     },
-    settled: () => repacking.settled(),
+    async settled() {
+      await ready[Symbol.asyncDispose]()
+      await repacking.settled()
+    },
   }
 }
 

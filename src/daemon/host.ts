@@ -253,7 +253,6 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   const shared = { ...deps, ...core, ...trees, dataRoot, failpoint, diverged, clock: systemClock }
   const programs = {
     runnerProgram: readFileSync(artifact(RUNNER)),
-    gitRemoteProgram: readFileSync(artifact('git-remote.mjs')),
     harnessPrograms: new Map(HARNESSES.flatMap(({ bundled }) => bundled.map((name) => [name, readFileSync(artifact(name))] as const))),
   }
   const launching = createLaunching(

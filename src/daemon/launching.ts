@@ -47,7 +47,6 @@ export interface LaunchingDeps {
   readonly workspaces: SyncDeps
   readonly gateway: Gateway
   readonly runnerProgram: Buffer
-  readonly gitRemoteProgram: Buffer
   /** What harnesses want in a bundle, by name. */
   readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly stopping: AbortSignal
@@ -208,7 +207,6 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     sockets: paths.sockets,
     ...createModelAccess(deps),
     runnerProgram: deps.runnerProgram,
-    gitRemoteProgram: deps.gitRemoteProgram,
     adopt: deps.adopt,
   }
 }

@@ -80,17 +80,38 @@ async function makeBundle(deps: FetchDeps, repository: string, refs: readonly st
   if (result.exitCode !== 0) throw new Error(`making a bundle failed (exit ${String(result.exitCode)}): ${result.stderr.slice(-500)}`)
 }
 
+interface ShownTip {
+  readonly ref: string
+  /** As the peer sees it: a task is a branch. */
+  readonly name: string
+  readonly tip: string
+}
+
+async function shownTips(deps: RefDeps, repository: string, tasks: readonly string[]): Promise<readonly ShownTip[]> {
+  const all = await readHeads(deps, repository)
+  const names = new Map([[MAIN_REF, MAIN_REF], ...tasks.map((task) => [workRef(task), `refs/heads/${task}`] as const)])
+  return [...names].flatMap(([ref, name]) => {
+    const tip = all.get(ref)
+    return tip === undefined ? [] : [{ ref, name, tip }]
+  })
+}
+
+const toTips = (shown: readonly ShownTip[]): FetchedBundle['tips'] => Object.fromEntries(shown.map(({ name, tip }) => [name, tip]))
+
+/** Main and these tasks' work. Without the lock: a ref is one file, and what a push that is under way makes of it may be seen or not. */
+export async function tipsOf(
+  deps: RefDeps & { readonly gitRoot: string },
+  request: Pick<FetchRequest, 'business' | 'project' | 'tasks'>,
+): Promise<FetchedBundle['tips']> {
+  return toTips(await shownTips(deps, repositoryPath(deps.gitRoot, request.business, request.project), request.tasks))
+}
+
 /** A bundle of main and of these tasks' work, without what the peer has. Throws `busy`. */
 export async function bundleFor(deps: FetchDeps, request: FetchRequest): Promise<FetchedBundle> {
   const { business, project, tasks, have, directory, signal } = request
   const repository = repositoryPath(deps.gitRoot, business, project)
-  const names = new Map([[MAIN_REF, MAIN_REF], ...tasks.map((task) => [workRef(task), `refs/heads/${task}`] as const)])
   return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, async () => {
-    const all = await readHeads(deps, repository)
-    const shown = [...names].flatMap(([ref, name]) => {
-      const tip = all.get(ref)
-      return tip === undefined ? [] : [{ ref, name, tip }]
-    })
+    const shown = await shownTips(deps, repository, tasks)
     // who has every tip gets nothing, and git need not be asked
     if (!shown.every(({ tip }) => have.includes(tip)))
       await makeBundle(
@@ -100,6 +121,6 @@ export async function bundleFor(deps: FetchDeps, request: FetchRequest): Promise
         request,
       )
     const path = join(directory, 'bundle')
-    return { sizeBytes: await sizeOf(path), tips: Object.fromEntries(shown.map(({ name, tip }) => [name, tip])), path }
+    return { sizeBytes: await sizeOf(path), tips: toTips(shown), path }
   })
 }

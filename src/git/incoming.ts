@@ -15,7 +15,7 @@ export async function openIncoming(gitRoot: string): Promise<Incoming> {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 
-async function syncDirectory(path: string): Promise<void> {
+export async function syncDirectory(path: string): Promise<void> {
   const dir = await open(path)
   try {
     await dir.sync()

@@ -11,6 +11,8 @@ export const INSPECT_EXIT = {
   unlistable: 17,
   unrelated: 18,
   notForward: 19,
+  /** It could not be asked. */
+  failed: 70,
 } as const
 
 /** What git itself only reports, as errors: `index-pack --strict` already makes errors of its warnings. git-fsck(1) */
@@ -27,12 +29,14 @@ export const STRICT_CHECKS = [
   .join(',')
 
 /**
- * All questions about a push in one sandbox, since starting one costs more than asking. It runs in the quarantine, which it may
- * write, and sees the repository (GIT_DIR) and the main-only store read-only. Arguments: where the pack begins in `bundle` (from 1),
- * the tip, the work ref, bytes unpacked, KiB of memory, seconds of CPU, the strict checks, the main-only store. The file `allowed`:
- * `^OID` lines, the tips that the pusher may see. Standard input: the prerequisites. Standard output: `current OID|-`, the raw diff
- * lines that may be against our policy, `links`, and the links' targets as `cat-file --batch` gives them. Nothing that an agent
- * wrote is ever an argument or part of the script.
+ * All questions about a push in one sandbox, since starting one costs more than asking; and in few programs, since starting those is
+ * the rest. It runs in the quarantine, which it may write, and sees the repository (GIT_DIR) and the main-only store read-only.
+ * Arguments: bytes unpacked, KiB of memory, seconds of CPU, the strict checks, the main-only store, main, and a tip whose history the
+ * push will likely build on, or nothing: that is copied before it is known what is pushed. Standard input: the tip, where the work ref
+ * is (`-`: nowhere), main and a word, then the prerequisites. `known`: each is a tip that the pusher may see. Else they are judged
+ * here: the file `allowed` names those tips, as `^OID` lines. Standard output: `changes`, the raw diff lines that may be against our
+ * policy, `links`, and the links' targets as `cat-file --batch` gives them. Nothing that an agent wrote is ever an argument or part of
+ * the script.
  *
  * An object of another task must look as if it did not exist: to be named is to be handed out by the next fetch, as a parent, as a
  * tree's entry or as a delta's base. So the pack is judged beside nothing but main and the history of what it builds on, which is
@@ -40,42 +44,88 @@ export const STRICT_CHECKS = [
  */
 export const INSPECT_SCRIPT = String.raw`
 set -u
-offset=$1 tip=$2 ref=$3 unpacked=$4 memory=$5 cpu=$6 strict=$7 store=$8
+unpacked=$1 memory=$2 cpu=$3 strict=$4 store=$5 main=$6 likely=$7
 ulimit -c 0 && ulimit -d "$memory" && ulimit -t "$cpu" || exit 70
 own=$PWD/objects
 seen=$store/objects
-index() { tail -c "+$offset" bundle | GIT_OBJECT_DIRECTORY=$own GIT_ALTERNATE_OBJECT_DIRECTORIES=$seen git index-pack --stdin --fix-thin "$@"; }
+# the pack is what follows the header and its empty line
+index() {
+  {
+    while IFS= read -r line && [ -n "$line" ]; do :; done
+    GIT_OBJECT_DIRECTORY=$own GIT_ALTERNATE_OBJECT_DIRECTORIES=$seen git index-pack --stdin --fix-thin "$@"
+  } <bundle
+}
 both() { GIT_DIR=$store GIT_OBJECT_DIRECTORY=$own GIT_ALTERNATE_OBJECT_DIRECTORIES=$seen git "$@"; }
 
-git cat-file --batch-check='%(objecttype) %(objectname)' >prerequisites || exit 70
-sed -n 's/^commit //p' prerequisites >there
-cat there allowed | git rev-list --stdin >beyond || exit 70
-sort there >there.sorted && sort beyond >beyond.sorted && comm -23 there.sorted beyond.sorted >bases || exit 70
-sed 's/^/commit /' bases >good || exit 70
-grep -vxFf good prerequisites
-case $? in
-0) exit 10 ;;
-1) ;;
-*) exit 70 ;;
-esac
-
-main=$(GIT_DIR=$store git rev-parse --verify --quiet refs/heads/main) || exit 70
-current=$(git rev-parse --verify --quiet "$ref") || current=-
-[ "$current" = - ] || echo "$current" >>bases || exit 70
-echo "^$main" >known && sed 's/^/^/' bases >>known || exit 70
-if grep -qvxF "$main" bases; then
-  mkdir -p seen/pack && { cat bases; echo "^$main"; } | GIT_OBJECT_DIRECTORY=$PWD/seen GIT_ALTERNATE_OBJECT_DIRECTORIES=$GIT_DIR/objects git -c core.fsync=none pack-objects --revs --non-empty -q --window=0 seen/pack/pack >/dev/null || exit 70
-  seen=$seen:$PWD/seen
+copy() {
+  GIT_OBJECT_DIRECTORY=$PWD/seen GIT_ALTERNATE_OBJECT_DIRECTORIES=$GIT_DIR/objects git -c core.fsync=none pack-objects --revs --non-empty -q --window=0 seen/pack/pack >/dev/null || exit 70
+  seen=$store/objects:$PWD/seen
+}
+if [ -n "$likely" ]; then
+  printf '%s\n^%s\n' "$likely" "$main" >history && copy <history
 fi
-lacking() {
-  { echo "$tip"; cat known; } | both rev-list --objects --stdin >needed || return 0
-  cut -c 1-40 needed >ids && GIT_OBJECT_DIRECTORY=$own git cat-file --batch-check='%(objecttype)' <ids >held || exit 70
-  grep -m 1 ' missing$' held
+
+read -r tip current main prerequisites || exit 70
+if [ "$prerequisites" = known ]; then
+  while read -r oid; do echo "$oid"; done >bases
+else
+  git cat-file --batch-check='%(objecttype) %(objectname)' >prerequisites || exit 70
+  sed -n 's/^commit //p' prerequisites >there
+  cat there allowed | git rev-list --stdin >beyond || exit 70
+  sort there >there.sorted && sort beyond >beyond.sorted && comm -23 there.sorted beyond.sorted >bases || exit 70
+  sed 's/^/commit /' bases >good || exit 70
+  grep -vxFf good prerequisites
   case $? in
-  0) return 0 ;;
-  1) return 1 ;;
+  0) exit 10 ;;
+  1) ;;
   *) exit 70 ;;
   esac
+fi
+[ "$current" = - ] || echo "$current" >>bases || exit 70
+
+# what is walked: the new commits, and the history that they build on
+foreign=
+{
+  printf '%s\n^%s\n' "$tip" "$main" && echo "^$main" >&3
+  while read -r oid; do
+    echo "^$oid" && echo "$oid" >&3
+    [ "$oid" = "$main" ] || [ "$oid" = "$likely" ] || foreign=1
+  done <bases
+} >new 3>history
+[ -z "$foreign" ] || copy <history
+follow() {
+  both rev-list --objects --no-object-names --stdin <new >needed 2>unreachable &
+  following=$!
+}
+hold() { GIT_OBJECT_DIRECTORY=$own git cat-file --batch-all-objects --batch-check='%(objectname) %(objecttype) %(objectsize)' >held || exit 70; }
+lacking() {
+  wait "$following" || {
+    cat unreachable >&2
+    return 0
+  }
+  # of few it is told without another program
+  if [ "$count" -le 100 ]; then
+    while read -r oid; do
+      case $few in
+      *"$oid"*) ;;
+      *) echo "$oid missing" && return 0 ;;
+      esac
+    done <needed
+    return 1
+  fi
+  sort needed | comm -23 - ids >lack || exit 70
+  read -r first <lack || return 1
+  echo "$first missing"
+}
+# of all objects the ids, in order, and the sum of their sizes; of the tip its type
+sum=0 type= count=0 few=
+add() {
+  while read -r oid kind size; do
+    echo "$oid"
+    sum=$((sum + size)) count=$((count + 1))
+    [ "$count" -le 100 ] && few="$few $oid"
+    [ "$oid" = "$tip" ] && type=$kind
+  done <held >ids
 }
 
 index "--strict=$strict" >index
@@ -85,27 +135,38 @@ case $? in
 *)
   # of what kind the failure is, is asked again without the checks; the words only name object and check
   index >/dev/null 2>&1 || exit 12
+  follow
+  hold && add
   lacking && exit 13
   exit 11
   ;;
 esac
-GIT_OBJECT_DIRECTORY=$own git cat-file --batch-all-objects --unordered --batch-check='%(objectsize)' >sizes || exit 70
-sum=0
-while read -r size; do sum=$((sum + size)); done <sizes
+follow
+both log --format='parents %P' --raw -c --root --no-abbrev --no-renames --no-ext-diff --no-show-signature --stdin <new >changes 2>unlisted &
+listing=$!
+hold && add
 [ "$sum" -le "$unpacked" ] || exit 14
 
-type=$(both cat-file -t "$tip") || exit 15
+[ -n "$type" ] || type=$(both cat-file -t "$tip") || exit 15
 [ "$type" = commit ] || exit 16
 lacking && exit 13
 
-{ echo "$tip"; cat known; } | both log --format= --raw -c --root --no-abbrev --no-renames --no-ext-diff --no-show-signature --stdin >changes || exit 17
-echo "current $current"
+wait "$listing" || {
+  cat unlisted >&2
+  exit 17
+}
+echo changes
 grep -aiE '^:[^	]* (160000|120000) |gitmod' changes >suspects && cat suspects
 echo links
 if [ -s suspects ]; then
   grep -a '^:[^	]* 120000 ' suspects | sed -E 's/^[^	]* ([0-9a-f]{40}) [A-Z]+	.*$/\1/' | sort -u | both cat-file --batch
 fi
 
+# the first line is of the tip: mostly its parent is what the push must build on, and git need not be asked
+link=$current parents=
+[ "$current" = - ] && link=$main
+read -r word parents <changes
+case " $parents " in *" $link "*) exit 0 ;; esac
 # what continues a tip that was judged shares its history
 [ "$current" != - ] && both merge-base --is-ancestor "$current" "$tip" && exit 0
 both merge-base "$tip" refs/heads/main >/dev/null || exit 18

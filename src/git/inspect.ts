@@ -1,7 +1,7 @@
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
-import type { HelperResult, RunHelper } from '../core/run-helper.ts'
+import type { HelperRequest, HelperResult, RunHelper } from '../core/run-helper.ts'
 import type { BundleHeader } from './bundle.ts'
 import { gitEnvironment } from './command.ts'
 import { assertRoom } from './disk-full.ts'
@@ -19,23 +19,19 @@ export interface InspectDeps {
   readonly checkTimeoutMs: number
 }
 
-export interface Inspection {
-  readonly repository: string
-  /** The quarantine: holds `bundle`, and gets `objects`. */
-  readonly directory: string
+export interface Inspection extends Omit<InspectorPlace, 'likely'> {
   readonly header: BundleHeader
-  readonly ref: string
-  /** What main is and was. */
-  readonly mainStore: string
+  /** Where the work ref is; null: there is none. */
+  readonly current: string | null
   /** The tips that the pusher may see: what they do not reach is not there for this push. */
   readonly allowed: readonly string[]
-  readonly signal?: AbortSignal | undefined
+  /** One that was started for this push, in this directory, beside this main-only store. */
+  readonly ready?: Inspector | undefined
 }
 
 const FSCK_LINE = /object ([0-9a-f]{40}): (\w+)/
 
 interface Report {
-  readonly current: string | null
   readonly changes: readonly (Change | undefined)[]
   readonly links: ReadonlyMap<string, string>
 }
@@ -57,9 +53,8 @@ function parseLinks(bytes: Buffer): ReadonlyMap<string, string> {
 function parseReport(stdout: Buffer): Report {
   const at = stdout.indexOf('\nlinks\n')
   if (at === -1) throw new Error('the inspection of a push ended without a report')
-  const [first = '', ...lines] = stdout.toString('utf8', 0, at).split('\n')
-  const current = /^current ([0-9a-f]{40})$/.exec(first)?.[1] ?? null
-  return { current, changes: lines.map(parseChange), links: parseLinks(stdout.subarray(at + '\nlinks\n'.length)) }
+  const [, ...lines] = stdout.toString('utf8', 0, at).split('\n')
+  return { changes: lines.map(parseChange), links: parseLinks(stdout.subarray(at + '\nlinks\n'.length)) }
 }
 
 const quoted = (path: string): string => JSON.stringify(path).slice(0, 200)
@@ -104,12 +99,29 @@ function toRefusal(result: HelperResult, { header }: Inspection): AppError {
   }
 }
 
-const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperResult> => {
-  const { repository, directory, header, ref, mainStore, signal } = inspection
+/** A sandbox for the inspection of one push, which may be started before it is known what is pushed. */
+export interface Inspector {
+  /** Its standard input, once; resolves when it has answered. */
+  ask(questions: string): Promise<HelperResult>
+}
+
+export interface InspectorPlace {
+  readonly repository: string
+  /** The quarantine: gets `bundle`, and `objects`. */
+  readonly directory: string
+  /** What main is and was, and where it is. */
+  readonly mainStore: string
+  readonly main: string
+  /** A tip that the push will probably build on. */
+  readonly likely?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+function toRequest(deps: InspectDeps, { repository, directory, mainStore, main, likely = '', signal }: InspectorPlace, input: Promise<string>): HelperRequest {
   const unpacked = deps.limits.pushUnpackedBytes
   const memoryKib = Math.ceil((2 * unpacked) / KIB) + 256 * KIB
-  const values = [header.packOffset + 1, header.tip, ref, unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS, mainStore].map(String)
-  return deps.runHelper({
+  const values = [unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS, mainStore, main, likely].map(String)
+  return {
     binds: [
       { bind: { path: deps.globalConfig }, readOnly: true },
       { bind: { path: repository }, readOnly: true },
@@ -124,20 +136,51 @@ const runScript = (deps: InspectDeps, inspection: Inspection): Promise<HelperRes
       gitDir: repository,
       config: [['core.bigFileThreshold', '16m']],
     }),
-    input: header.prerequisites.map((oid) => `${oid}\n`).join(''),
+    input,
     timeoutMs: deps.checkTimeoutMs,
     stdoutLimit: REPORT_BYTES,
     ...(signal === undefined ? {} : { signal }),
-  })
+  }
+}
+
+export async function startInspector(deps: InspectDeps, place: InspectorPlace): Promise<Inspector> {
+  await mkdir(join(place.directory, 'seen', 'pack'), { recursive: true })
+  let give: (questions: string) => void = () => undefined
+  const ended = deps.runHelper(toRequest(deps, place, new Promise((resolve) => (give = resolve))))
+  // who asks hears of it
+  ended.catch(() => undefined)
+  return {
+    ask(questions) {
+      give(questions)
+      return ended
+    },
+  }
+}
+
+/** Most pushes build on tips that the pusher may see, which needs no git to know. */
+async function toQuestions({ directory, header, allowed, current, main }: Inspection): Promise<string> {
+  const { tip, prerequisites } = header
+  const known = prerequisites.every((oid) => allowed.includes(oid))
+  if (!known) await writeFile(join(directory, 'allowed'), allowed.map((oid) => `^${oid}\n`).join(''))
+  return [`${tip} ${current ?? '-'} ${main} ${known ? 'known' : 'unknown'}`, ...prerequisites, ''].join('\n')
+}
+
+/** By the inspector that stands ready, if it does; one that failed for reasons of its own is no judge of the push. */
+async function inspect(deps: InspectDeps, inspection: Inspection): Promise<HelperResult> {
+  const { ready, signal } = inspection
+  const questions = await toQuestions(inspection)
+  const result = await ready?.ask(questions).catch(() => undefined)
+  signal?.throwIfAborted()
+  if (result !== undefined && result.exitCode !== INSPECT_EXIT.failed) return result
+  return (await startInspector(deps, inspection)).ask(questions)
 }
 
 /**
- * Indexes a bundle's objects into its quarantine and judges them; the repository is only read. Returns the current tip of the
- * work ref. Throws `missing-prerequisites`, `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`, `disk-full`.
+ * Indexes a bundle's objects into its quarantine and judges them; the repository is only read. Throws `missing-prerequisites`,
+ * `bundle-invalid`, `bundle-too-big`, `fsck-failed`, `unrelated-history`, `not-fast-forward`, `disk-full`.
  */
-export async function inspectPush(deps: InspectDeps, inspection: Inspection): Promise<string | null> {
-  await writeFile(join(inspection.directory, 'allowed'), inspection.allowed.map((oid) => `^${oid}\n`).join(''))
-  const result = await runScript(deps, inspection)
+export async function inspectPush(deps: InspectDeps, inspection: Inspection): Promise<void> {
+  const result = await inspect(deps, inspection)
   if (result.timedOut || result.stdout.length >= REPORT_BYTES) throw new AppError('bundle-too-big', 'checking the push takes longer than the limits allow')
   const judged: readonly (number | null)[] = [INSPECT_EXIT.ok, INSPECT_EXIT.unrelated, INSPECT_EXIT.notForward]
   if (!judged.includes(result.exitCode)) {
@@ -147,6 +190,5 @@ export async function inspectPush(deps: InspectDeps, inspection: Inspection): Pr
   const report = parseReport(result.stdout)
   assertPolicy(report)
   if (result.exitCode === INSPECT_EXIT.unrelated) throw new AppError('unrelated-history', `${inspection.header.tip} shares no history with main`)
-  if (result.exitCode === INSPECT_EXIT.notForward) throw new AppError('not-fast-forward', `the current tip is ${report.current ?? 'gone'}`)
-  return report.current
+  if (result.exitCode === INSPECT_EXIT.notForward) throw new AppError('not-fast-forward', `the current tip is ${inspection.current ?? 'gone'}`)
 }

@@ -4,10 +4,12 @@ import { AppError } from '../core/errors.ts'
 import type { Failpoint } from '../core/failpoint.ts'
 import type { Log } from '../core/log.ts'
 import { type BundleHeader, HEADER_BYTES, packObjects, parseBundleHeader } from './bundle.ts'
+import { orDiskFull } from './disk-full.ts'
 import { type AdmittedPacks, admitPacks } from './incoming.ts'
-import { inspectPush, type InspectDeps } from './inspect.ts'
+import { inspectPush, type InspectDeps, type Inspector } from './inspect.ts'
 import type { RepositoryLocks } from './lock.ts'
-import { ensureMainStore } from './main-store.ts'
+import { ensureMainStore, mainOf } from './main-store.ts'
+import { advanceRef, type RefStep } from './ref-file.ts'
 import { moveRef, readHeads } from './refs.ts'
 import { MAIN_REF, repositoryPath, workRef } from './repository.ts'
 
@@ -17,6 +19,8 @@ export interface IntakeDeps extends InspectDeps {
   readonly limits: { readonly pushUnpackedBytes: number; readonly pushObjects: number }
   readonly failpoint: Failpoint
   readonly log: Log
+  /** By default our own hand; a test gives a disk that is full. */
+  readonly advance?: (step: RefStep) => Promise<boolean>
 }
 
 export interface IncomingPush {
@@ -26,6 +30,8 @@ export interface IncomingPush {
   /** The tasks whose work the pusher may see, beside main and the task itself. */
   readonly visible: readonly string[]
   readonly commit: string
+  /** An inspector that waits in the directory, and where main was when it was started. */
+  readonly ready?: { readonly inspector: Inspector; readonly main: string } | undefined
   /** Holds the bytes as `bundle`; becomes the quarantine. */
   readonly directory: string
   readonly signal?: AbortSignal | undefined
@@ -70,7 +76,7 @@ async function judgeHeader(deps: IntakeDeps, { directory, commit }: IncomingPush
 }
 
 /** The ref first: the objects go only when nothing refers to them. */
-async function rollBack(deps: IntakeDeps, move: RefMove, packs: AdmittedPacks): Promise<void> {
+async function rollBack(deps: IntakeDeps, move: RefStep, packs: AdmittedPacks): Promise<void> {
   const { repository, ref, from, to } = move
   const moved = await moveRef(deps, repository, ref, to, from).catch(() => false)
   if (moved) await removeAdmitted(deps, repository, packs)
@@ -81,21 +87,15 @@ async function removeAdmitted(deps: IntakeDeps, repository: string, packs: Admit
   await packs.undo().catch((error: unknown) => deps.log.warn({ err: error, repository }, 'the objects of a refused push stay'))
 }
 
-interface RefMove {
-  readonly repository: string
-  readonly ref: string
-  readonly from: string | null
-  readonly to: string
-}
-
 /** Moves the work ref once the objects are there; they go again when it cannot be moved. */
-async function moveTo(deps: IntakeDeps, { repository, ref, from, to }: RefMove, packs: AdmittedPacks): Promise<void> {
+async function moveTo(deps: IntakeDeps, move: RefStep, packs: AdmittedPacks): Promise<void> {
+  const { repository, ref } = move
   try {
     deps.failpoint('push.ref')
-    if (!(await moveRef(deps, repository, ref, from, to))) throw new AppError('busy', `${ref} was moved by somebody else`)
+    if (!(await (deps.advance ?? advanceRef)(move))) throw new AppError('busy', `${ref} was moved by somebody else`)
   } catch (error) {
     await removeAdmitted(deps, repository, packs)
-    throw error
+    throw orDiskFull(error, `${ref} cannot be moved`)
   }
 }
 
@@ -124,14 +124,27 @@ async function admit(deps: IntakeDeps, push: IncomingPush, from: string | null, 
  * `unrelated-history`, `not-fast-forward`, `busy`, `disk-full`, and what the rows refuse.
  */
 export async function receivePush(deps: IntakeDeps, push: IncomingPush, rows: PushRows): Promise<AcceptedPush> {
-  const { business, project, task, visible, directory, signal } = push
+  const { business, project, task, visible, directory, signal, ready } = push
   const header = await judgeHeader(deps, push)
   const repository = repositoryPath(deps.gitRoot, business, project)
   return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, async (held) => {
     const mainStore = await ensureMainStore(deps, business, project, { timeoutMs: LOCK_TIMEOUT_MS, signal })
     const heads = await readHeads(deps, repository)
     const allowed = [MAIN_REF, workRef(task), ...visible.map(workRef)].flatMap((name) => heads.get(name) ?? [])
-    const current = await inspectPush(deps, { repository, mainStore, allowed, directory, header, ref: workRef(task), signal })
+    const main = await mainOf(mainStore)
+    if (main === null) throw new Error(`${mainStore} has no main`)
+    const current = heads.get(workRef(task)) ?? null
+    await inspectPush(deps, {
+      repository,
+      mainStore,
+      main,
+      allowed,
+      directory,
+      header,
+      current,
+      ready: ready?.main === main ? ready.inspector : undefined,
+      signal,
+    })
     held.throwIfAborted()
     signal?.throwIfAborted()
     return admit(deps, push, current, rows)

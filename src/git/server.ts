@@ -7,13 +7,24 @@ import { AppError } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import type { SessionPrincipal } from '../protocol/common.ts'
 import { FRAME_LIMIT, parseFrame, toFrame } from '../protocol/frame.ts'
-import { type FetchHeader, type FetchReply, type GitHeader, gitHeaderSchema, type GitRefusal, type PushHeader, type PushReply } from '../protocol/git.ts'
+import {
+  type FetchHeader,
+  type FetchReply,
+  type GitHeader,
+  gitHeaderSchema,
+  type GitRefusal,
+  type ListHeader,
+  type ListReply,
+  type PushHeader,
+  type PushReply,
+} from '../protocol/git.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { assertFree, orDiskFull } from './disk-full.ts'
-import { bundleFor, type FetchDeps } from './fetch.ts'
-import { openIncoming } from './incoming.ts'
+import { bundleFor, type FetchDeps, tipsOf } from './fetch.ts'
+import { type Incoming, openIncoming } from './incoming.ts'
+import type { ReadyInspector, ReadyInspectors } from './ready.ts'
 import { type IntakeDeps, type PushRows, receivePush } from './intake.ts'
-import { entriesOf, repositoryPath } from './repository.ts'
+import { entriesOf, MAIN_REF, repositoryPath } from './repository.ts'
 
 /** What the git socket asks of the parts that know rights, tasks and rows. All refusals are AppErrors. */
 export interface GitPorts {
@@ -50,6 +61,8 @@ export interface GitServerDeps extends Omit<IntakeDeps, 'limits'>, FetchDeps {
   readonly ports: GitPorts
   /** What is free on the disk of the repositories. */
   readonly freeBytes: () => Promise<number>
+  /** Without it each push starts its own. */
+  readonly ready?: ReadyInspectors
   readonly times?: GitTimes
   readonly log: Log
 }
@@ -71,7 +84,7 @@ function toRefusal(thrown: unknown, log: Log): GitRefusal {
 
 function parseHeader(line: Buffer): GitHeader {
   const parsed = gitHeaderSchema.safeParse(parseFrame(line))
-  if (!parsed.success) throw new AppError('invalid-request', 'a header is one of push or fetch with their fields')
+  if (!parsed.success) throw new AppError('invalid-request', 'a header is one of push, fetch or list with their fields')
   return parsed.data
 }
 
@@ -101,6 +114,15 @@ async function syncQuietly(deps: GitServerDeps, business: string, project: strin
   await deps.ports.syncMain(business, project).catch((error: unknown) => deps.log.warn({ err: error, project }, 'main not brought up to its root'))
 }
 
+interface Quarantine extends Incoming {
+  readonly ready?: ReadyInspector
+}
+
+async function openQuarantine({ ready: inspectors, gitRoot }: GitServerDeps, run: string, project: string, signal: AbortSignal): Promise<Quarantine> {
+  const ready = await inspectors?.take(run, project, signal)
+  return ready === undefined ? openIncoming(gitRoot) : { path: ready.path, ready, [Symbol.asyncDispose]: () => ready[Symbol.asyncDispose]() }
+}
+
 async function push(deps: GitServerDeps, principal: SessionPrincipal, header: PushHeader, exchange: Exchange): Promise<void> {
   const { ports, gitRoot, limits } = deps
   const { project, task, commit, size } = header
@@ -109,11 +131,11 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
   const visible = await ports.fetchable(principal, { project, task: undefined })
   assertFree(await deps.freeBytes(), size)
   const synced = syncQuietly(deps, principal.business, project)
-  await using incoming = await openIncoming(gitRoot)
+  await using incoming = await openQuarantine(deps, principal.run, project, exchange.signal)
   await receiveBytes(exchange, join(incoming.path, 'bundle'), size)
   // a push is judged by the main that we have, unless there is none yet; a task's work is no newer than that
   if ((await entriesOf(repositoryPath(gitRoot, principal.business, project))).length === 0) await synced
-  const wanted = { business: principal.business, project, task, visible, commit, directory: incoming.path, signal: exchange.signal }
+  const wanted = { business: principal.business, project, task, visible, commit, ready: incoming.ready, directory: incoming.path, signal: exchange.signal }
   const rows: PushRows = {
     ask: async () => ports.beginPush(principal, { project, task }),
     record: ({ ref }) => ports.finishPush(principal, { project, task, ref, commit }),
@@ -135,6 +157,32 @@ async function fetch(deps: GitServerDeps, principal: SessionPrincipal, header: F
   if (bundle.sizeBytes > 0) await pipeline(createReadStream(bundle.path), socket, { end: false, signal })
 }
 
+/** What a push needs to know, at once: no look at the root, which the push takes itself, and no objects. */
+async function list(deps: GitServerDeps, principal: SessionPrincipal, { project }: ListHeader, { socket }: Exchange): Promise<void> {
+  const { business } = principal
+  const tasks = await deps.ports.fetchable(principal, { project, task: undefined })
+  const look = (): Promise<Readonly<Record<string, string>>> => tipsOf(deps, { business, project, tasks })
+  let tips = await look()
+  if (!Object.hasOwn(tips, MAIN_REF)) {
+    await syncQuietly(deps, business, project)
+    tips = await look()
+  }
+  socket.write(toFrame({ ok: true, tips } satisfies ListReply))
+  const { [MAIN_REF]: main, ...work } = tips
+  if (main !== undefined) deps.ready?.announce({ business, project, run: principal.run, main, tips: Object.values(work) })
+}
+
+function serveHeader(deps: GitServerDeps, principal: SessionPrincipal, header: GitHeader, exchange: Exchange): Promise<void> {
+  switch (header.op) {
+    case 'push':
+      return push(deps, principal, header, exchange)
+    case 'fetch':
+      return fetch(deps, principal, header, exchange)
+    case 'list':
+      return list(deps, principal, header, exchange)
+  }
+}
+
 async function answer(deps: GitServerDeps, exchange: Exchange, firstFrame: NodeJS.Timeout): Promise<void> {
   const line = await exchange.reader.readLine(FRAME_LIMIT.git)
   clearTimeout(firstFrame)
@@ -142,7 +190,7 @@ async function answer(deps: GitServerDeps, exchange: Exchange, firstFrame: NodeJ
   const header = parseHeader(line)
   const principal = deps.ports.authenticate(header.cap, exchange.socket)
   if (principal === null) throw new AppError('unauthenticated', '')
-  await (header.op === 'push' ? push(deps, principal, header, exchange) : fetch(deps, principal, header, exchange))
+  await serveHeader(deps, principal, header, exchange)
 }
 
 /** Ends our side; a peer that does not end its own is dropped soon. What it still sends is thrown away, so that the reply arrives. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Grant } from '../protocol/common.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { Admission } from './admit.ts'
-import { GIT_REMOTE, GIT_REMOTE_PROGRAM, GIT_REMOTE_WRAPPER } from './git-access.ts'
+import { GIT_REMOTE, GIT_REMOTE_PROGRAM } from './git-access.ts'
 import type { OpenedSandbox } from './sandbox-ports.ts'
 import type { EnvClaim, PreparedProject } from './tree-ports.ts'
 import { toPrompt } from './prompt.ts'
@@ -34,7 +34,6 @@ export interface BundleParts {
   readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly rolePrompt: string | null
   readonly runnerProgram: Buffer
-  readonly gitRemoteProgram: Buffer
   readonly limits: Readonly<Record<string, unknown>>
   readonly lost: readonly string[]
 }
@@ -46,8 +45,7 @@ export const toProgramFiles = (parts: BundleParts): BundleFiles =>
   new Map<string, string | Buffer>([
     [RUNNER, parts.runnerProgram],
     ['runner.mjs', RUNNER_BY_NAME],
-    [GIT_REMOTE_PROGRAM, parts.gitRemoteProgram],
-    [GIT_REMOTE, GIT_REMOTE_WRAPPER],
+    [GIT_REMOTE, GIT_REMOTE_PROGRAM],
     ...parts.harnessPrograms,
   ])
 

@@ -1,9 +1,18 @@
 /** git finds it on PATH for URLs `mosaic::<project>`: gitremote-helpers(7). */
 export const GIT_REMOTE = 'git-remote-mosaic'
-export const GIT_REMOTE_PROGRAM = 'git-remote.mjs'
 
-/** The directory is the bundle's own, where the program stands beside it. */
-export const GIT_REMOTE_WRAPPER = `#!/bin/sh\nexec node "\${0%/*}/${GIT_REMOTE_PROGRAM}" "$@"\n`
+/**
+ * The runner serves git itself, since the start of a Node costs more than a push: it sees the FIFO appear, opens git's two pipes, 5
+ * and 6 of the process that the FIFO is named after (proc(5)), says so by a line, and what is for standard error comes behind that.
+ * 0 and 1 are the shell's own to redirect. git sees the end of 6 once all is said.
+ */
+export const GIT_REMOTE_PROGRAM = `#!/bin/sh
+exec 5<&0 6>&1
+tools=\${MOSAIC_TOOL_SOCKET:-/run/agent/tools.sock}
+call=\${tools%/*}/git/$$
+mkfifo -m 600 "$call" && exec 3<>"$call" 4<"$call" && read -r go <&4 || exit 128
+exec cat <&4 >&2 3>&- 5<&-
+`
 
 /**
  * A session's git configuration by environment (git-config(1), GIT_CONFIG_COUNT), which holds in every clone and leaves the agent's

@@ -46,7 +46,6 @@ export interface LaunchDeps {
   readonly openModel: (row: StartingRow) => Promise<ModelSocket>
   readonly closeModel: (run: RunId) => Promise<void>
   readonly runnerProgram: Buffer
-  readonly gitRemoteProgram: Buffer
   /** Hands a recorded session to whoever watches over live ones. */
   readonly adopt: (started: StartedRun) => void
 }

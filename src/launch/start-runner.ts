@@ -33,7 +33,6 @@ async function toParts({ deps, admission }: Launch, claim: EnvClaim): Promise<Bu
     harnessPrograms: programs,
     rolePrompt: await deps.rolePrompt(role),
     runnerProgram: deps.runnerProgram,
-    gitRemoteProgram: deps.gitRemoteProgram,
     limits: { ...role.limits },
     lost: claim.continuityLost === null ? [] : [claim.continuityLost],
   }

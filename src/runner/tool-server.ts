@@ -13,8 +13,6 @@ interface ToolServerDeps {
   readonly callTool: CallTool
   /** The tools that this session has, with their JSON schemas. */
   readonly listTools: () => Promise<unknown>
-  /** Takes the connection over for one exchange with the git socket; `rest` came behind its header. */
-  readonly relayGit: (client: Socket, header: object, rest: Buffer) => Promise<void>
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -27,30 +25,15 @@ async function answerTo({ callTool, listTools }: ToolServerDeps, frame: Readonly
   return await callTool(frame.tool, args)
 }
 
-interface Exchange {
-  readonly header: object
-  readonly rest: Buffer
-}
-
-/** One request a line, one answer a line, in the order asked, until the client ends, or asks for an exchange with the git socket. */
-async function answerAll(deps: ToolServerDeps, socket: Socket): Promise<Exchange | undefined> {
+/** One request a line, one answer a line, in the order asked, until the client ends. */
+async function serve(deps: ToolServerDeps, socket: Socket): Promise<void> {
   const decoder = createLineDecoder(LINE_BYTES)
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
-    for (let found = decoder.pushOne(chunk as Buffer); found !== undefined; found = decoder.pushOne(found.rest)) {
-      const frame = parseFrame(found.line)
-      if (isObject(frame.git)) return { header: frame.git, rest: found.rest }
-      if (!socket.write(toFrame(await answerTo(deps, frame)))) await once(socket, 'drain')
+    for (const line of decoder.push(chunk as Buffer)) {
+      if (!socket.write(toFrame(await answerTo(deps, parseFrame(line))))) await once(socket, 'drain')
     }
   }
-  return undefined
-}
-
-/** `{"git":{…}}` is a connection's last request: from it on the connection is the git socket's. */
-async function serve(deps: ToolServerDeps, socket: Socket): Promise<void> {
-  const asked = await answerAll(deps, socket)
-  // the iterator has let go of the socket: two readers would share its bytes
-  if (asked === undefined) socket.end()
-  else await deps.relayGit(socket, asked.header, asked.rest)
+  socket.end()
 }
 
 /** The session's own door to its tools: what runs in the sandbox asks here, and never sees the capability. */

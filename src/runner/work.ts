@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, messageOf } from '../core/errors.ts'
 import type { Scope } from '../core/scope.ts'
@@ -7,7 +8,7 @@ import type { SessionFile } from '../protocol/session.ts'
 import type { Broker } from './broker.ts'
 import { type Conversation, createConversation } from './conversation.ts'
 import type { GitDoor } from './git/exchange.ts'
-import { relayGit } from './git/relay.ts'
+import { type GitCallsDeps, openGitCalls } from './git/calls.ts'
 import { askLaunch } from './launch-socket.ts'
 import type { Redact } from './redact.ts'
 import { RunEnd } from './run-end.ts'
@@ -55,21 +56,37 @@ async function stopHarness(driver: Driver, conversation: Conversation): Promise<
   await Promise.race([driver.close(CLOSE_MS), delay(2 * CLOSE_MS)])
 }
 
-const toDoor = ({ gitSocket }: SessionFile, toRequest: GitDoor['toRequest']): GitDoor | null => (gitSocket === null ? null : { path: gitSocket, toRequest })
+const toDoor = ({ session: { gitSocket }, withCapability, signal }: WorkDeps): GitDoor | null =>
+  gitSocket === null ? null : { path: gitSocket, toRequest: withCapability, signal }
 
-function toGitTools({ session, broker, withCapability, signal }: WorkDeps): ToolDeps['git'] {
-  const door = toDoor(session, withCapability)
+function toGitTools(deps: WorkDeps): ToolDeps['git'] {
+  const { session, broker, signal } = deps
+  const door = toDoor(deps)
   if (door === null) return null
   const projectOf = async (task: string): Promise<unknown> => ((await broker.callOnce('task.show', { task })) as { project: unknown }).project
   return async (tool, args) => (await import('./git/tools.ts')).runGitTool({ session, door, projectOf, signal }, tool, args)
 }
 
+/** Git of the session's programs, beside the tool socket. */
+function serveGit(deps: WorkDeps, scope: Scope): void {
+  const { session, broker, toolSocket, log } = deps
+  const listTasks = (): Promise<unknown> => broker.callOnce('task.list', { state: 'open' })
+  const serve: GitCallsDeps['serve'] = async (caller, words, signal) => {
+    const any = AbortSignal.any([signal, deps.signal])
+    const door = toDoor({ ...deps, signal: any })
+    return (await import('./git/serve.ts')).serveGit({ session, door, listTasks }, caller, words, any)
+  }
+  const calls = openGitCalls({ serve, log }, join(dirname(toolSocket), 'git'))
+  scope.defer(() => calls[Symbol.dispose]())
+}
+
 /** Without it a harness that needs no tool server still works. */
-async function serveTools({ session, toolSocket, log, withCapability }: WorkDeps, scope: Scope, callTool: CallTool): Promise<string | null> {
-  const door = toDoor(session, withCapability)
+async function serveTools(deps: WorkDeps, scope: Scope, callTool: CallTool): Promise<string | null> {
+  const { session, toolSocket, log } = deps
   const listTools = async (): Promise<unknown> => (await import('./tool-schemas.ts')).listTools(session.grants)
   try {
-    scope.use(await openToolServer({ callTool, listTools, relayGit: (client, header, rest) => relayGit(door, client, header, rest), log }, toolSocket))
+    scope.use(await openToolServer({ callTool, listTools, log }, toolSocket))
+    serveGit(deps, scope)
     return toolSocket
   } catch (error) {
     log(`no tool socket: ${messageOf(error)}`)

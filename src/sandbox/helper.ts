@@ -11,7 +11,7 @@ import { spawnBwrap, type Spawned } from './spawn.ts'
 export interface HelperRequest {
   readonly plan: SandboxPlan
   readonly command: readonly string[]
-  readonly input?: Buffer | string
+  readonly input?: Buffer | string | Promise<string>
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /** Bytes; more ends the helper. 16 MiB when not given. */
@@ -65,7 +65,7 @@ export async function runHelper(deps: { readonly bwrap: Bwrap; readonly log: Log
     killChildren()
     killGroup(spawned.child)
   })
-  spawned.stdin.end(request.input ?? '')
+  void Promise.resolve(request.input ?? '').then((input) => spawned.stdin.end(input))
   try {
     const collected = await collect(spawned.child, { timeoutMs, stdoutLimitBytes: stdoutLimit, signal, alsoKill: killChildren })
     await released

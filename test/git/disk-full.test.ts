@@ -9,6 +9,7 @@ import { silentLog } from '../../src/core/log.ts'
 import type { HelperResult, RunHelper } from '../../src/core/run-helper.ts'
 import { bundleFor } from '../../src/git/fetch.ts'
 import { openIncoming } from '../../src/git/incoming.ts'
+import type { IntakeDeps } from '../../src/git/intake.ts'
 import { type GitServerDeps, serveGit } from '../../src/git/server.ts'
 import type { SessionPrincipal } from '../../src/protocol/common.ts'
 import { snapshot } from '../workspace/world.ts'
@@ -43,16 +44,18 @@ const limited = (bytes: number) => (request: Parameters<RunHelper>[0]) =>
 const saying = (words: string, exitCode: number) => (): Promise<HelperResult> =>
   Promise.resolve({ exitCode, signal: null, timedOut: false, stdout: Buffer.alloc(0), stderr: `fatal: write error: ${words}\n` })
 
-const CASES: readonly (readonly [string, () => RunHelper])[] = [
-  ['the kernel limits files while the objects are unpacked', () => from(1, limited(100_000))],
-  ['the kernel limits files while the ref is moved', () => from(2, limited(1))],
-  ['the disk is full while the objects are unpacked', () => from(1, saying('No space left on device', 12))],
-  ['a quota is used up while the ref is moved', () => from(2, saying('Disk quota exceeded', 128))],
+const failing = (code: string) => (): Promise<never> => Promise.reject(systemError(code))
+
+const CASES: readonly (readonly [string, () => Partial<IntakeDeps>])[] = [
+  ['the kernel limits files while the objects are unpacked', () => ({ runHelper: from(1, limited(100_000)) })],
+  ['the kernel limits files while the ref is moved', () => ({ advance: failing('EFBIG') })],
+  ['the disk is full while the objects are unpacked', () => ({ runHelper: from(1, saying('No space left on device', 12)) })],
+  ['a quota is used up while the ref is moved', () => ({ advance: failing('EDQUOT') })],
 ]
-test.each(CASES)('a push is disk-full, and leaves nothing, when %s', async (_, runHelper) => {
+test.each(CASES)('a push is disk-full, and leaves nothing, when %s', async (_, intake) => {
   const { commit, bytes } = large()
   const before = objects()
-  await expect(w.push('t-1', bytes, commit, { intake: { runHelper: runHelper() } })).rejects.toMatchObject({ code: 'disk-full', hint: 'mosaic gc' })
+  await expect(w.push('t-1', bytes, commit, { intake: intake() })).rejects.toMatchObject({ code: 'disk-full', hint: 'mosaic gc' })
   expect(objects()).toEqual(before)
   expect(readdirSync(join(w.gitRoot, '.incoming'))).toEqual([])
   expect(await w.push('t-1', bytes, commit, { intake: { runHelper: from(1, limited(2 * MIB)) } })).toMatchObject({ commit }) // the control
@@ -114,11 +117,11 @@ test('a push that would eat the reserve is refused before its bytes are taken', 
 
 test.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('%s anywhere in a request is disk-full with a why; another error stays internal', async (code) => {
   const { commit, bytes } = large()
-  const failing = (error: Error): Partial<GitServerDeps> => ({ locks: { withLock: () => Promise.reject(error) } })
-  expect(await reply(bytes.length, bytes, commit, failing(systemError(code)))).toEqual({
+  const refusing = (error: Error): Partial<GitServerDeps> => ({ locks: { withLock: () => Promise.reject(error) } })
+  expect(await reply(bytes.length, bytes, commit, refusing(systemError(code)))).toEqual({
     ok: false,
     error: 'disk-full',
     why: 'the request cannot be served: no space is left on the disk of the bus host',
   })
-  expect(await reply(bytes.length, bytes, commit, failing(systemError('EIO')))).toEqual({ ok: false, error: 'internal' })
+  expect(await reply(bytes.length, bytes, commit, refusing(systemError('EIO')))).toEqual({ ok: false, error: 'internal' })
 })

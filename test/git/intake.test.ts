@@ -72,6 +72,15 @@ describe('a good push', () => {
   })
 })
 
+test.each([3, 150])('of %i files all must be in the pack', async (count) => {
+  const blobs = Array.from({ length: count }, (_, n) => w.forge.object('blob', `file ${String(n)} of ${String(count)}\n`))
+  const tree = w.forge.tree(blobs.map((oid, n) => ({ mode: '100644', name: `f${String(n).padStart(3, '0')}`, oid })))
+  const commit = w.forge.commit(tree, w.base)
+  const bundleOf = (objects: readonly string[]): Buffer => w.forge.bundle({ tip: commit, prerequisites: [w.base], objects: [commit, tree, ...objects] })
+  await refused(bundleOf(blobs.slice(1)), commit, 'missing-prerequisites', blobs[0])
+  expect(await w.push(`t-${String(count)}-files`, bundleOf(blobs), commit)).toMatchObject({ commit })
+})
+
 describe('strict checks', () => {
   for (const [what, entries] of BAD_TREES) {
     test(`a tree with ${what} is fsck-failed, naming the object`, async () => {

@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openOffer } from '../../src/runner/git/fetch.ts'
-import { createHelperGit } from '../../src/runner/git/place.ts'
+import { createGit } from '../../src/runner/git/local.ts'
+import { toPlace } from '../../src/runner/git/place.ts'
 
 const env = { PATH: '/usr/bin:/bin', HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1' }
 const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.invalid']
@@ -15,16 +16,14 @@ const git = (...args: string[]): string => execFileSync('git', args, { env, enco
 
 beforeEach(() => {
   root = mkdtempSync('/tmp/mg-')
-  mkdirSync(join(root, 'bundle'))
   git('init', '-q', join(root, 'stack'))
   git('-C', join(root, 'stack'), ...who, 'commit', '-q', '--allow-empty', '-m', 'one')
   tip = git('-C', join(root, 'stack'), 'rev-parse', 'HEAD')
-  writeFileSync(join(root, 'session.json'), JSON.stringify({ projects: [{ id: 'stack', path: join(root, 'stack') }] }))
 })
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 /** What the host is told that the peer has. */
-async function havesOf(project: string, more: Record<string, string> = {}, program = join(root, 'bundle', 'git-remote.mjs')): Promise<unknown> {
+async function havesOf(project: string, more: Record<string, string> = {}): Promise<unknown> {
   const path = join(root, 'git.sock')
   let asked = ''
   const server = createServer((socket) => {
@@ -34,8 +33,10 @@ async function havesOf(project: string, more: Record<string, string> = {}, progr
     })
   }).listen(path)
   await once(server, 'listening')
-  const door = { path, toRequest: (header: object) => header }
-  const offer = await openOffer({ git: createHelperGit({ ...env, ...more }, program, project), door }, { project })
+  const { signal } = new AbortController()
+  const door = { path, toRequest: (header: object) => header, signal }
+  const place = toPlace({ cwd: root, env: { ...env, ...more } }, [{ id: 'stack', path: join(root, 'stack'), branch: 'main', kept: null }], project)
+  const offer = await openOffer({ git: createGit({ ...place, signal }), door }, { project })
   offer.close()
   server.close()
   await once(server, 'close')
@@ -45,7 +46,6 @@ async function havesOf(project: string, more: Record<string, string> = {}, progr
 test('outside of a repository the host is told what the clone has; inside of one, what that one has', async () => {
   expect(await havesOf('stack')).toEqual([tip])
   expect(await havesOf('site')).not.toContain(tip)
-  expect(await havesOf('stack', {}, '/nowhere/bundle/git-remote.mjs')).not.toContain(tip)
   git('init', '-q', join(root, 'other'))
   expect(await havesOf('stack', { GIT_DIR: join(root, 'other', '.git') })).toEqual([])
 })

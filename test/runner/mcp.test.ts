@@ -16,7 +16,7 @@ let answer: CallTool
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mrm-'))
   answer = (name, args) => Promise.resolve({ ok: true, result: { name, args } })
-  const deps = { callTool: (...call: Parameters<CallTool>) => answer(...call), relayGit: () => Promise.resolve(), log: () => undefined }
+  const deps = { callTool: (...call: Parameters<CallTool>) => answer(...call), log: () => undefined }
   server = await openToolServer({ ...deps, listTools: () => Promise.resolve(listTools(['role.launch'])) }, join(dir, 'tools.sock'))
 })
 afterEach(async () => {

@@ -96,10 +96,7 @@ describe('the tool socket', () => {
   test('one answer a line, in the order asked; its directory is private', async () => {
     await inDir(async (dir) => {
       const path = join(dir, 'agent', 'tools.sock')
-      await using server = await openToolServer(
-        { callTool: withDeps(), listTools: () => Promise.resolve(listTools([])), relayGit: () => Promise.resolve(), log: () => undefined },
-        path,
-      )
+      await using server = await openToolServer({ callTool: withDeps(), listTools: () => Promise.resolve(listTools([])), log: () => undefined }, path)
       expect(server).toBeDefined()
       const socket = createConnection(path)
       socket.write('{"tool":"owed"}\n{"tool":"nothing"}\n{"list":true}\n{"tool":7}\n')
@@ -117,10 +114,7 @@ describe('the tool socket', () => {
     await inDir(async (dir) => {
       const path = join(dir, 'tools.sock')
       const logged: string[] = []
-      await using server = await openToolServer(
-        { callTool: withDeps(), listTools: () => Promise.resolve([]), relayGit: () => Promise.resolve(), log: (line) => logged.push(line) },
-        path,
-      )
+      await using server = await openToolServer({ callTool: withDeps(), listTools: () => Promise.resolve([]), log: (line) => logged.push(line) }, path)
       expect(server).toBeDefined()
       const bad = createConnection(path)
       bad.write('nonsense\n')

@@ -73,12 +73,14 @@ function run(args: readonly string[], request: Parameters<RunHelper>[0]): Promis
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
   child.stdin.on('error', () => undefined)
-  child.stdin.end(request.input ?? '')
+  void Promise.resolve(request.input ?? '').then((input) => child.stdin.end(input))
   return new Promise((resolve, reject) => {
     child.on('error', reject)
     child.on('close', (exitCode, signal) => {
       clearTimeout(timer)
       request.signal?.removeEventListener('abort', end)
+      // as the real one does
+      if (request.signal?.aborted === true) reject(request.signal.reason as Error)
       resolve({ exitCode, signal, timedOut, stdout: Buffer.concat(stdout), stderr })
     })
   })

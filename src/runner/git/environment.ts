@@ -34,3 +34,12 @@ export function toToolEnvironment(clone: string): Record<string, string> {
     ...(Object.fromEntries(numbered) as Record<string, string>),
   }
 }
+
+/** Which repository it is: what git tells its remote helper, and what its own caller told it. */
+const REPOSITORY = ['GIT_DIR', 'GIT_COMMON_DIR', 'GIT_OBJECT_DIRECTORY', 'GIT_ALTERNATE_OBJECT_DIRECTORIES', 'GIT_SHALLOW_FILE'] as const
+
+/** The same for the repository that a git of the agent's is at work in: of that one's variables only where it is. */
+export function toCallerEnvironment(cwd: string, env: Readonly<Record<string, string>>): Record<string, string> {
+  const places = REPOSITORY.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]))
+  return { ...toToolEnvironment(cwd), ...Object.fromEntries(places) }
+}

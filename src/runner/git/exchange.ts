@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
 import { createConnection, type Socket } from 'node:net'
 import { CODES, isErrorCode } from '../../core/codes.ts'
 import { AppError, errnoOf, messageOf } from '../../core/errors.ts'
@@ -6,10 +6,12 @@ import { createLineDecoder, parseFrame, toFrame } from '../../protocol/frame.ts'
 
 type Frame = Readonly<Record<string, unknown>>
 
-/** How this side reaches the host's git socket: the runner by itself, the remote helper through the runner, which adds the capability. */
+/** How the host's git socket is reached, and asked: with the capability. */
 export interface GitDoor {
   readonly path: string
   readonly toRequest: (header: object) => object
+  /** Ends every exchange that is under way. */
+  readonly signal: AbortSignal
 }
 
 /** One request that was answered with ok. */
@@ -54,17 +56,21 @@ function toRefusal({ error, why, text }: Frame): AppError {
   return isErrorCode(code) ? new AppError(code, words === '' ? CODES[code].text : words) : new AppError('internal', `${code}: ${words}`)
 }
 
-function dial(path: string, request: object): Socket {
-  const socket = createConnection({ path, allowHalfOpen: true })
-  socket.write(toFrame(request))
+function dial({ path, toRequest, signal }: GitDoor, header: object): Socket {
+  const socket = createConnection({ path, allowHalfOpen: true, signal })
+  socket.write(toFrame(toRequest(header)))
   return socket
 }
 
-/** Sends one request and, behind it, a file; resolves with the reply, which may come before all of the file is sent. Throws what the other side refused. */
-export async function exchange({ path, toRequest }: GitDoor, header: object, file?: string): Promise<Exchange> {
-  const socket = dial(path, toRequest(header))
-  const upload = file === undefined ? undefined : createReadStream(file)
-  upload?.on('error', (error) => void socket.destroy(error)).pipe(socket, { end: false })
+/**
+ * Sends one request and, behind it, a file; resolves with the reply, which may come before all of the file is sent. Throws what the
+ * other side refused; `not-permitted` where there is no way to it.
+ */
+export async function exchange(door: GitDoor | null, header: object, file?: FileHandle): Promise<Exchange> {
+  if (door === null) throw new AppError('not-permitted', 'this role has neither git.push.working nor review.verdict')
+  const socket = dial(door, header)
+  const upload = file?.createReadStream({ start: 0, autoClose: false })
+  upload?.on('error', (error: Error) => void socket.destroy(error)).pipe(socket, { end: false })
   const chunks = socket.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>
   try {
     const { frame, rest } = await readReply(chunks)
@@ -76,17 +82,5 @@ export async function exchange({ path, toRequest }: GitDoor, header: object, fil
   } finally {
     upload?.unpipe(socket)
     upload?.destroy()
-  }
-}
-
-/** One request of one line on the tool socket: its whole answer. */
-export async function askTool(path: string, request: object): Promise<Frame> {
-  const socket = dial(path, request)
-  try {
-    return (await readReply(socket.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>)).frame
-  } catch (error) {
-    throw toUnreachable(error)
-  } finally {
-    socket.destroy()
   }
 }

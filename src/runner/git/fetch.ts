@@ -1,15 +1,16 @@
 import { AppError } from '../../core/errors.ts'
 import { type Exchange, exchange, type GitDoor } from './exchange.ts'
 import { type Git, wordsOf } from './local.ts'
+import type { Tips } from './push.ts'
 
 export interface FetchDeps {
   readonly git: Git
-  readonly door: GitDoor
+  readonly door: GitDoor | null
 }
 
 /** What the host offers: the tips by name, and the objects that we lack, not yet read. */
 export interface Offer {
-  readonly tips: ReadonlyMap<string, string>
+  readonly tips: Tips
   /** Reads the objects into the repository. */
   takeIn(progress?: boolean): Promise<void>
   close(): void

@@ -1,9 +1,11 @@
 import { AppError } from '../../core/errors.ts'
 import { isId } from '../../core/ids.ts'
 import { type Offer, openOffer } from './fetch.ts'
-import { pushCommit, type PushDeps, resolveCommit } from './push.ts'
+import type { Lookup } from './local.ts'
+import { BRANCH, listTips, MAIN, pushCommit, type PushDeps, resolveCommit, type Tips } from './push.ts'
 
-export interface RemoteHelperDeps extends PushDeps {
+export interface RemoteHelperDeps extends Omit<PushDeps, 'lookup'> {
+  readonly openLookup: () => Lookup
   readonly project: string
   /** Tasks that may be pushed to although nothing was yet. */
   readonly openTasks: () => Promise<readonly string[]>
@@ -17,21 +19,28 @@ interface State {
   verbosity: number
   progress: boolean
   /** The answer to `list`, whose objects wait until git asks for them. */
-  offer: Offer | AppError | undefined
+  offer: Offer | undefined
+  /** The answer to `list for-push`. */
+  tips: Tips | AppError | undefined
+  lookup: Lookup | undefined
   readonly batch: string[]
 }
 
-const MAIN = 'refs/heads/main'
-const BRANCH = 'refs/heads/'
 const BAD_DESTINATION = 'a push goes to the id of a task, as in `git push mosaic HEAD:t-12`'
 
 async function offerOf(deps: RemoteHelperDeps, state: State): Promise<Offer> {
-  state.offer ??= await openOffer(deps, { project: deps.project }).catch((error: unknown) => {
+  state.offer ??= await openOffer(deps, { project: deps.project })
+  return state.offer
+}
+
+/** A refusal is told with each push. */
+async function tipsOf(deps: RemoteHelperDeps, state: State): Promise<Tips> {
+  state.tips ??= await listTips(deps.door, deps.project).catch((error: unknown) => {
     if (error instanceof AppError) return error
     throw error
   })
-  if (state.offer instanceof AppError) throw state.offer
-  return state.offer
+  if (state.tips instanceof AppError) throw state.tips
+  return state.tips
 }
 
 async function list(deps: RemoteHelperDeps, state: State): Promise<void> {
@@ -46,10 +55,12 @@ async function list(deps: RemoteHelperDeps, state: State): Promise<void> {
  * without a push are named too, so that `HEAD:t-12` means a branch from any HEAD. A refusal is told with the push itself.
  */
 async function listForPush(deps: RemoteHelperDeps, state: State): Promise<void> {
-  const [offer, open] = await Promise.all([offerOf(deps, state).catch(() => undefined), deps.openTasks()])
-  offer?.close()
-  const [tips, tasks] = offer === undefined ? [[], []] : [[...offer.tips.keys()], open]
-  for (const name of new Set([...tips, ...tasks.map((task) => BRANCH + task)])) deps.write(`? ${name}`)
+  const asked = Promise.all([tipsOf(deps, state).catch(() => undefined), deps.openTasks()])
+  // git starts meanwhile
+  state.lookup ??= deps.openLookup()
+  const [tips, tasks] = await asked
+  const names = tips === undefined ? [] : [...tips.keys(), ...tasks.map((task) => BRANCH + task)]
+  for (const name of new Set(names)) deps.write(`? ${name}`)
   deps.write('')
 }
 
@@ -64,12 +75,13 @@ async function push(deps: RemoteHelperDeps, state: State, spec: string): Promise
   const colon = spec.lastIndexOf(':')
   const [source, destination] = [spec.slice(0, colon).replace(/^\+/, ''), spec.slice(colon + 1)]
   const task = taskOf(destination, source)
-  const { tips } = await offerOf(deps, state)
-  const commit = await resolveCommit(deps.git, source)
+  const tips = await tipsOf(deps, state)
+  const lookup = (state.lookup ??= deps.openLookup())
+  const commit = await resolveCommit(lookup, source)
   const before = tips.get(destination)
   if (before === commit) return [`error ${destination} up to date`]
   const progress = state.progress && state.verbosity > 0
-  const pushed = await pushCommit(deps, { project: deps.project, task, commit, tips: [...tips.values()], progress })
+  const pushed = await pushCommit({ ...deps, lookup }, { project: deps.project, task, commit, tips, progress })
   if (state.verbosity > 0) deps.say(`remote: push ${pushed.push} to task ${task}`)
   return [`ok ${destination}`, ...(before === undefined ? [] : [`option old-oid ${before}`, `option new-oid ${commit}`])]
 }
@@ -121,10 +133,11 @@ async function obey(deps: RemoteHelperDeps, state: State, line: string): Promise
 
 /** Serves one git process until it says that it is done. Throws what the host refuses, where git has no place for it. */
 export async function serveRemote(deps: RemoteHelperDeps, lines: AsyncIterable<string>): Promise<void> {
-  const state: State = { verbosity: 1, progress: false, offer: undefined, batch: [] }
+  const state: State = { verbosity: 1, progress: false, offer: undefined, tips: undefined, lookup: undefined, batch: [] }
   try {
     for await (const line of lines) if (!(await obey(deps, state, line))) return
   } finally {
-    if (state.offer !== undefined && !(state.offer instanceof AppError)) state.offer.close()
+    state.offer?.close()
+    state.lookup?.[Symbol.dispose]()
   }
 }

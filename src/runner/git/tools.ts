@@ -5,8 +5,8 @@ import type { GitTool } from '../tools.ts'
 import { toToolEnvironment } from './environment.ts'
 import type { GitDoor } from './exchange.ts'
 import { openOffer } from './fetch.ts'
-import { createGit, type Git, wordsOf } from './local.ts'
-import { type Pushed, pushCommit, resolveCommit } from './push.ts'
+import { createGit, openLookup, type Place, wordsOf } from './local.ts'
+import { BRANCH, listTips, type Pushed, pushCommit, resolveCommit } from './push.ts'
 
 export interface GitToolDeps {
   readonly session: SessionFile
@@ -17,7 +17,6 @@ export interface GitToolDeps {
 }
 
 const TIMEOUT_MS = 600_000
-const BRANCH = 'refs/heads/'
 const TRACKING = 'refs/remotes/mosaic/'
 
 type Project = SessionFile['projects'][number]
@@ -42,8 +41,11 @@ async function findProject({ session, projectOf }: GitToolDeps, named: string | 
   throw new AppError('project-not-found', typeof id === 'string' ? `no clone of the project ${JSON.stringify(id)} is here` : `name the project: ${known}`)
 }
 
-const openGit = ({ path }: Project, signal: AbortSignal): Git =>
-  createGit({ cwd: path, env: toToolEnvironment(path), signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) })
+const placeOf = ({ path }: Project, signal: AbortSignal): Place => ({
+  cwd: path,
+  env: toToolEnvironment(path),
+  signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+})
 
 async function push(deps: GitToolDeps, args: unknown): Promise<Pushed> {
   const { session, door, signal } = deps
@@ -51,17 +53,17 @@ async function push(deps: GitToolDeps, args: unknown): Promise<Pushed> {
   if (task === null) throw new AppError('invalid-request', 'name the task: this session was not launched for one')
   if (task === 'main') throw new AppError('bad-destination', 'a push goes to the id of a task')
   const project = await findProject(deps, named, task)
-  const git = openGit(project, signal)
-  const commit = await resolveCommit(git, revision)
-  const offer = await openOffer({ git, door }, { project: project.id })
-  offer.close()
-  return pushCommit({ git, door, temporaryDir: tmpdir() }, { project: project.id, task, commit, tips: [...offer.tips.values()] })
+  const place = placeOf(project, signal)
+  using lookup = openLookup(place)
+  const commit = await resolveCommit(lookup, revision)
+  const tips = await listTips(door, project.id)
+  return await pushCommit({ git: createGit(place), lookup, door, temporaryDir: tmpdir() }, { project: project.id, task, commit, tips })
 }
 
 async function fetch(deps: GitToolDeps, args: unknown): Promise<{ readonly project: string; readonly tips: Readonly<Record<string, string>> }> {
   const { project: named, task } = parse(['project', 'task'], 'fetch', args)
   const project = await findProject(deps, named, task ?? deps.session.task)
-  const git = openGit(project, deps.signal)
+  const git = createGit(placeOf(project, deps.signal))
   const offer = await openOffer({ git, door: deps.door }, { project: project.id, task })
   try {
     await offer.takeIn()

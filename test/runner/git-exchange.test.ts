@@ -1,63 +1,54 @@
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { askTool, exchange, type GitDoor } from '../../src/runner/git/exchange.ts'
-import { relayGit } from '../../src/runner/git/relay.ts'
-import { openToolServer } from '../../src/runner/tool-server.ts'
+import { exchange, type GitDoor } from '../../src/runner/git/exchange.ts'
 
 const MIB = 1024 * 1024
-/** More than two sockets and the streams around them hold. */
+/** More than a socket and the streams around it hold. */
 const HELD_BYTES = 4 * MIB
 const UPLOAD_BYTES = 64 * MIB
 
 let dir: string
 let host: Server | undefined
-let tools: AsyncDisposable | undefined
+let file: FileHandle | undefined
+let ended: AbortController
 
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mgr-'))
+  ended = new AbortController()
 })
 afterEach(async () => {
-  await tools?.[Symbol.asyncDispose]()
+  ended.abort()
+  await file?.close()
   host?.close()
-  ;[tools, host] = [undefined, undefined]
+  ;[file, host] = [undefined, undefined]
   await rm(dir, { recursive: true, force: true })
 })
 
-/** A git socket that does with a connection what the test says; the sandbox's side of the relay to it. */
-async function relayTo(onConnection: ((socket: Socket) => void) | null, door = true): Promise<GitDoor> {
-  const [hostPath, path] = [join(dir, 'git.sock'), join(dir, 'tools.sock')]
+/** A git socket that does with a connection what the test says; null: nobody listens. */
+async function doorTo(onConnection: ((socket: Socket) => void) | null): Promise<GitDoor> {
+  const path = join(dir, 'git.sock')
   if (onConnection !== null) {
-    host = createServer({ allowHalfOpen: true }, onConnection).listen(hostPath)
+    host = createServer({ allowHalfOpen: true }, onConnection).listen(path)
     await once(host, 'listening')
   }
-  const withCapability = { path: hostPath, toRequest: (header: object) => ({ ...header, cap: 'secret' }) }
-  tools = await openToolServer(
-    {
-      callTool: () => Promise.resolve({ ok: true, result: 'called' }),
-      listTools: () => Promise.resolve([]),
-      relayGit: (client, header, rest) => relayGit(door ? withCapability : null, client, header, rest),
-      log: () => undefined,
-    },
-    path,
-  )
-  return { path, toRequest: (header) => ({ git: header }) }
+  return { path, toRequest: (header) => ({ ...header, cap: 'secret' }), signal: ended.signal }
 }
 
-async function fileOf(bytes: number): Promise<string> {
-  const path = join(dir, 'upload')
-  await writeFile(path, Buffer.alloc(bytes, 'x'))
-  return path
+async function fileOf(bytes: number): Promise<FileHandle> {
+  file = await open(join(dir, 'upload'), 'wx+')
+  await file.writeFile(Buffer.alloc(bytes, 'x'))
+  return file
 }
 
-describe('the git exchange of the tool socket', () => {
+describe('an exchange with the git socket', () => {
   test('adds the capability, whatever the header says of one, and carries bytes both ways', async () => {
     let seen = ''
-    const door = await relayTo((socket) => {
+    const door = await doorTo((socket) => {
       socket.on('data', (chunk) => {
         seen += chunk.toString()
         if (seen.length >= 3 * MIB) socket.end(`{"ok":true,"size":5}\nhello`)
@@ -72,7 +63,7 @@ describe('the git exchange of the tool socket', () => {
   })
 
   test('an early refusal arrives although bytes are still to come', async () => {
-    const door = await relayTo((socket) => {
+    const door = await doorTo((socket) => {
       socket.once('data', () => {
         // as the host does: it ends its side and throws away what still comes, so that the reply arrives
         socket.end('{"ok":false,"error":"task-closed","why":"the task t-1 is closed"}\n')
@@ -83,10 +74,10 @@ describe('the git exchange of the tool socket', () => {
   })
 
   test('nothing is piled up for a host that does not read', async () => {
-    const door = await relayTo((socket) => socket.pause())
-    const file = await fileOf(UPLOAD_BYTES)
+    const door = await doorTo((socket) => socket.pause())
+    const upload = await fileOf(UPLOAD_BYTES)
     const before = process.memoryUsage.rss()
-    const pending = exchange(door, { op: 'push' }, file)
+    const pending = exchange(door, { op: 'push' }, upload)
     pending.catch(() => undefined)
     const [socket] = (await once(host ?? createServer(), 'connection')) as [Socket]
     await once(socket, 'readable')
@@ -98,25 +89,18 @@ describe('the git exchange of the tool socket', () => {
   })
 
   test('without a git socket it is not-permitted; without a host it says so', async () => {
-    const door = await relayTo(null, false)
-    await expect(exchange(door, { op: 'fetch' })).rejects.toMatchObject({ code: 'not-permitted' })
-    await tools?.[Symbol.asyncDispose]()
-    await expect(exchange(await relayTo(null), { op: 'fetch' })).rejects.toMatchObject({ code: 'host-not-running' })
+    await expect(exchange(null, { op: 'fetch' })).rejects.toMatchObject({ code: 'not-permitted' })
+    await expect(exchange(await doorTo(null), { op: 'fetch' })).rejects.toMatchObject({ code: 'host-not-running' })
   })
 
-  test('a client that is gone takes its connection to the host with it', async () => {
-    const door = await relayTo(() => undefined)
+  test('a git that is gone takes its connection to the host with it', async () => {
+    const door = await doorTo(() => undefined)
     const pending = exchange(door, { op: 'push' })
     pending.catch(() => undefined)
     const [socket] = (await once(host ?? createServer(), 'connection')) as [Socket]
-    await tools?.[Symbol.asyncDispose]()
+    ended.abort()
     await once(socket.resume(), 'end')
     socket.destroy()
     await expect(pending).rejects.toMatchObject({ code: 'host-not-running' })
-  })
-
-  test('tools are answered on the same socket, as before', async () => {
-    const door = await relayTo(null)
-    expect(await askTool(door.path, { tool: 'owed' })).toEqual({ ok: true, result: 'called' })
   })
 })
