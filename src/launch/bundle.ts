@@ -42,12 +42,7 @@ export type BundleFiles = ReadonlyMap<string, string | Buffer>
 
 /** The files of bundle/ that are the same whatever the preparation finds. */
 export const toProgramFiles = (parts: BundleParts): BundleFiles =>
-  new Map<string, string | Buffer>([
-    [RUNNER, parts.runnerProgram],
-    ['runner.mjs', RUNNER_BY_NAME],
-    [GIT_REMOTE, GIT_REMOTE_PROGRAM],
-    ...parts.harnessPrograms,
-  ])
+  new Map<string, string | Buffer>([[RUNNER, parts.runnerProgram], ['runner.mjs', RUNNER_BY_NAME], [GIT_REMOTE, GIT_REMOTE_PROGRAM], ...parts.harnessPrograms])
 
 /** The files of bundle/ that tell the session what it finds in its workspace. */
 export function toTextFiles(parts: BundleParts, projects: readonly PreparedProject[]): BundleFiles {
