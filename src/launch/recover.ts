@@ -1,7 +1,6 @@
 import { toTimestamp } from '../core/clock.ts'
 import type { LaunchDeps } from './ports.ts'
-import type { ProcessId } from './sandbox-ports.ts'
-import type { EndedRun } from './store-ports.ts'
+import type { EndedRun, ProcessId } from './store-ports.ts'
 import { writeEnd } from './record-end.ts'
 import type { RunState } from '../core/states.ts'
 

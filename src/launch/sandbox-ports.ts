@@ -3,12 +3,8 @@ import type { RoleConfig } from '../config/types.ts'
 import type { RunId } from '../core/ids.ts'
 import type { Placeholder } from '../harness/contract.ts'
 import type { SessionFile } from '../protocol/session.ts'
+import type { ProcessId } from './store-ports.ts'
 import type { EnvClaim, RunDirectory } from './tree-ports.ts'
-
-export interface ProcessId {
-  readonly pid: number
-  readonly start: string
-}
 
 export interface SandboxEnd {
   readonly exitCode: number | null

@@ -1,7 +1,11 @@
 import type { RunId } from '../core/ids.ts'
 import type { EnvOutcome, LaunchEvent, Principal, TrailKind } from '../protocol/common.ts'
 import type { EndReason } from '../protocol/end-reasons.ts'
-import type { ProcessId } from './sandbox-ports.ts'
+
+export interface ProcessId {
+  readonly pid: number
+  readonly start: string
+}
 
 /** The row that a launch begins with, written in the transaction of the gate. */
 export interface StartingRow {

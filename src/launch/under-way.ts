@@ -2,7 +2,8 @@ import type { Scope } from '../core/scope.ts'
 import type { Admission, LaunchOrder } from './admit.ts'
 import type { BundleFiles, BundleParts } from './bundle.ts'
 import type { LaunchDeps } from './ports.ts'
-import type { OpenedSandbox, ProcessId } from './sandbox-ports.ts'
+import type { OpenedSandbox } from './sandbox-ports.ts'
+import type { ProcessId } from './store-ports.ts'
 import type { PreparedProject, RunDirectory } from './tree-ports.ts'
 
 /** A launch past its gate. Everything that it leaves to be undone when it fails is registered in `undo` by the step that did it. */
