@@ -60,11 +60,8 @@ const PLANS = {
   'claim.done': launch,
   'launch.claimed': launch,
   'launch.prepare': launch,
-  // a kept clone is looked at by two helpers; then one looks at the root, one clones
-  'launch.helper': [
-    ['launch', 3],
-    ['launch', 4],
-  ],
+  // the root and the coder's kept clone are looked at by two helpers; the root has not changed since, so the next one clones
+  'launch.helper': [['launch', 3]],
   'launch.directory': launch,
   'launch.spawn': launch,
   'launch.settle': launch,
