@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { syncPath } from '../core/durable.ts'
 import { AppError, errnoOf } from '../core/errors.ts'
 import { MANIFEST_MEMBER, type Manifest, type Member } from './manifest.ts'
 import { BLOCK_BYTES, paddingOf, toHeader } from './tar.ts'
@@ -36,15 +37,6 @@ async function giveName(temporary: string, path: string): Promise<void> {
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(errnoOf(error) ?? '')) throw error
     if (await isThere(path)) throw taken(path)
     await rename(temporary, path)
-  }
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }
 
@@ -106,7 +98,7 @@ export async function openArchive(path: string, signal: AbortSignal): Promise<Ar
       const { size } = await out.stat()
       await giveName(temporary, path)
       named = true
-      await syncDirectory(dirname(path))
+      await syncPath(dirname(path))
       return size
     },
     async [Symbol.asyncDispose]() {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { link, lstat, mkdir, open, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { syncPath } from '../core/durable.ts'
 import { AppError, errnoOf } from '../core/errors.ts'
 
 export interface NewFile {
@@ -27,11 +28,6 @@ async function writeSynced(path: string, text: string): Promise<void> {
   await handle.sync()
 }
 
-async function syncDirectory(path: string): Promise<void> {
-  await using handle = await open(path, 'r')
-  await handle.sync()
-}
-
 /** Whole and synced, or not there; link(2), unlike rename(2), refuses a name that is taken. */
 async function publish({ path, text }: NewFile): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.new`
@@ -43,7 +39,7 @@ async function publish({ path, text }: NewFile): Promise<void> {
   } finally {
     await rm(temporary, { force: true })
   }
-  await syncDirectory(dirname(path))
+  await syncPath(dirname(path))
 }
 
 /** Writes files that are not there yet, 0600 in folders of 0700: all or none. Throws `config-exists`, naming the first that is there. */

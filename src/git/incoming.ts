@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncPath } from '../core/durable.ts'
 import { errnoOf } from '../core/errors.ts'
 import { entriesOf, incomingRoot } from './repository.ts'
 
@@ -15,15 +16,6 @@ export async function openIncoming(gitRoot: string): Promise<Incoming> {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 
-export async function syncDirectory(path: string): Promise<void> {
-  const dir = await open(path)
-  try {
-    await dir.sync()
-  } finally {
-    await dir.close()
-  }
-}
-
 /** A pack is there for git once its index is: that one moves last, and goes first. */
 const indexLast = (a: string, b: string): number => Number(a.endsWith('.idx')) - Number(b.endsWith('.idx'))
 
@@ -35,7 +27,7 @@ export interface AdmittedPacks {
 
 async function removePacks(directory: string, names: readonly string[]): Promise<void> {
   for (const name of [...names].sort(indexLast).reverse()) await rm(join(directory, name), { force: true })
-  await syncDirectory(directory)
+  await syncPath(directory)
 }
 
 /** Moves the packs of a quarantine into the repository; durable when it returns. git has synced the packs themselves. On failure nothing has moved. */
@@ -48,7 +40,7 @@ export async function admitPacks(quarantine: string, repository: string): Promis
   const undo = (): Promise<void> => removePacks(to, names)
   try {
     for (const name of names.sort(indexLast)) await rename(join(from, name), join(to, name))
-    await syncDirectory(to)
+    await syncPath(to)
   } catch (error) {
     await undo()
     throw error

@@ -1,5 +1,7 @@
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncPath, syncTree } from '../core/durable.ts'
 import { AppError, errnoOf } from '../core/errors.ts'
 import type { HelperResult, RunHelper } from '../core/run-helper.ts'
 import { gitEnvironment } from './command.ts'
@@ -59,17 +61,32 @@ function refresh({ runHelper }: MainStoreDeps, repository: string, store: string
   })
 }
 
+/** In another name until all of it is on the disk: git syncs objects and refs, not HEAD and config, and a power cut would leave a store that is none. */
+async function make(deps: MainStoreDeps, repository: string, store: string, options: MainStoreOptions): Promise<HelperResult> {
+  const unfinished = `${store}.new`
+  await rm(unfinished, { recursive: true, force: true })
+  await mkdir(unfinished, { recursive: true, mode: 0o700 })
+  const result = await refresh(deps, repository, unfinished, options)
+  if (result.exitCode !== 0) {
+    await rm(unfinished, { recursive: true, force: true })
+    return result
+  }
+  await syncTree(unfinished)
+  await rename(unfinished, store)
+  await syncPath(dirname(store))
+  return result
+}
+
 /** One that cannot be brought up to main is made anew, once: all of it is in the working repository. */
 async function rebuild(deps: MainStoreDeps, repository: string, store: string, options: MainStoreOptions): Promise<HelperResult> {
-  await mkdir(store, { recursive: true, mode: 0o700 })
+  if (!existsSync(store)) return make(deps, repository, store, options)
   const result = await refresh(deps, repository, store, options)
   if (result.exitCode === 0) return result
   await sweepRepository(store)
   if (result.timedOut || options.signal?.aborted === true) return result
   assertRoom(result, 'main cannot be copied')
   await rm(store, { recursive: true, force: true })
-  await mkdir(store, { mode: 0o700 })
-  return refresh(deps, repository, store, options)
+  return make(deps, repository, store, options)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncPath } from '../core/durable.ts'
 import { errnoOf } from '../core/errors.ts'
-import { syncDirectory } from './incoming.ts'
 import { sweepRepository } from './repository.ts'
 
 export interface RefStep {
@@ -42,7 +42,7 @@ async function swap(file: FileHandle, { repository, ref, from, to }: RefStep): P
 /** A directory that is new is itself to be synced. */
 async function makeDirectory(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true })
-  if (first !== undefined) await syncDirectory(dirname(first))
+  if (first !== undefined) await syncPath(dirname(first))
 }
 
 async function swapUnderLock(lock: string, step: RefStep): Promise<boolean> {
@@ -51,7 +51,7 @@ async function swapUnderLock(lock: string, step: RefStep): Promise<boolean> {
     if (!(await swap(file, step))) return false
     const path = join(step.repository, step.ref)
     await rename(lock, path)
-    await syncDirectory(dirname(path))
+    await syncPath(dirname(path))
     return true
   } finally {
     await rm(lock, { force: true })

@@ -1,5 +1,6 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { syncPath, syncTree } from '../core/durable.ts'
 import { AppError } from '../core/errors.ts'
 import type { RepositoryLocks } from '../git/lock.ts'
 import { mainOf } from '../git/main-store.ts'
@@ -73,7 +74,10 @@ async function seed(repository: string, unfinished: string, ask: Ask): Promise<S
   await mkdir(unfinished, { mode: 0o700 })
   try {
     const result = await ask(unfinished)
+    // git syncs objects and refs, not HEAD, config and its directories: after a power cut there would be a repository that is none
+    await syncTree(unfinished)
     await rename(unfinished, repository)
+    await syncPath(dirname(repository))
     return result
   } finally {
     await rm(unfinished, { recursive: true, force: true })
