@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { AppError, errnoOf } from '../core/errors.ts'
+import { AppError } from '../core/errors.ts'
+import { toFileError } from '../core/file-error.ts'
 import { BLOCK_BYTES, paddingOf, parseHeader, parseRecords, type TarEntry } from './tar.ts'
 
 const CHUNK_BYTES = 1024 * 1024
@@ -48,16 +49,15 @@ async function* entriesOf(file: FileHandle): AsyncGenerator<ArchiveEntry> {
   }
 }
 
-/** Every entry of an archive, in order. Throws `backup-invalid`, naming the file; `usage` when there is none. */
+/** Every entry of an archive, in order. Throws `backup-invalid`, naming the file; `file-unusable` when it cannot be read. */
 export async function* readArchive(path: string): AsyncGenerator<ArchiveEntry> {
   const file = await open(path, 'r').catch((error: unknown) => {
-    if (errnoOf(error) === 'ENOENT') throw new AppError('usage', `there is no file ${path}`)
-    throw error
+    throw toFileError(error, path)
   })
   try {
     yield* entriesOf(file)
   } catch (error) {
-    if (!(error instanceof AppError) || error.code !== 'backup-invalid') throw error
+    if (!(error instanceof AppError) || error.code !== 'backup-invalid') throw toFileError(error, path)
     throw new AppError('backup-invalid', `${path} is no backup that can be restored: ${error.message}`, { cause: error })
   } finally {
     await file.close()

@@ -1,8 +1,8 @@
-import { createHash, randomBytes } from 'node:crypto'
-import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { syncPath } from '../core/durable.ts'
-import { AppError, errnoOf } from '../core/errors.ts'
+import { createHash } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
+import { AppError } from '../core/errors.ts'
+import { toFileError } from '../core/file-error.ts'
+import { openNewFile } from '../core/new-file.ts'
 import { MANIFEST_MEMBER, type Manifest, type Member } from './manifest.ts'
 import { BLOCK_BYTES, paddingOf, toHeader } from './tar.ts'
 
@@ -20,36 +20,6 @@ export interface ArchiveWriter extends AsyncDisposable {
   finish(manifest: Manifest): Promise<number>
 }
 
-const taken = (path: string): AppError => new AppError('config-exists', `${path} is there already`, { hint: 'choose another name' })
-const isThere = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  )
-
-/** link(2) never replaces anything; where a file system has no hard links, a look must do. */
-async function giveName(temporary: string, path: string): Promise<void> {
-  try {
-    await link(temporary, path)
-    await rm(temporary)
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST') throw taken(path)
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(errnoOf(error) ?? '')) throw error
-    if (await isThere(path)) throw taken(path)
-    await rename(temporary, path)
-  }
-}
-
-async function openTemporary(path: string): Promise<{ readonly temporary: string; readonly out: FileHandle }> {
-  if (await isThere(path)) throw taken(path)
-  const temporary = `${path}.${randomBytes(4).toString('hex')}.partial`
-  const out = await open(temporary, 'wx', 0o600).catch((error: unknown) => {
-    if (errnoOf(error) === 'ENOENT') throw new AppError('usage', `there is no directory ${dirname(path)}`, { hint: `mkdir -p ${dirname(path)}` })
-    throw error
-  })
-  return { temporary, out }
-}
-
 /** The content of a file in pieces; exactly as many bytes as it had at first. */
 async function* piecesOf(source: FileHandle, sizeBytes: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < sizeBytes;) {
@@ -60,29 +30,33 @@ async function* piecesOf(source: FileHandle, sizeBytes: number): AsyncGenerator<
   }
 }
 
-/** Throws `config-exists` when there is something of that name, `usage` when its directory is missing, and whatever the signal aborts with. */
+/** Throws `config-exists` when there is something of that name, `file-unusable`, `disk-full`, and whatever the signal aborts with. */
 export async function openArchive(path: string, signal: AbortSignal): Promise<ArchiveWriter> {
-  const { temporary, out } = await openTemporary(path)
+  const file = await openNewFile(path)
   const members: Member[] = []
   const directories: string[] = []
-  let named = false
 
+  const write = async (bytes: Buffer): Promise<void> => {
+    await file.handle.appendFile(bytes).catch((error: unknown) => {
+      throw toFileError(error, path)
+    })
+  }
   const add = async (member: string, sizeBytes: number, content: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<void> => {
     const hash = createHash('sha256')
-    await out.appendFile(toHeader({ path: member, kind: 'file', sizeBytes }))
+    await write(toHeader({ path: member, kind: 'file', sizeBytes }))
     for await (const piece of content) {
       signal.throwIfAborted()
       hash.update(piece)
-      await out.appendFile(piece)
+      await write(piece)
     }
-    await out.appendFile(Buffer.alloc(paddingOf(sizeBytes)))
+    await write(Buffer.alloc(paddingOf(sizeBytes)))
     members.push({ path: member, sizeBytes, sha256: hash.digest('hex') })
   }
   return {
     members,
     directories,
     async directory(member) {
-      await out.appendFile(toHeader({ path: member, kind: 'directory', sizeBytes: 0 }))
+      await write(toHeader({ path: member, kind: 'directory', sizeBytes: 0 }))
       directories.push(member)
     },
     bytes: (member, content) => add(member, content.length, [content]),
@@ -92,18 +66,12 @@ export async function openArchive(path: string, signal: AbortSignal): Promise<Ar
     },
     async finish(manifest) {
       const bytes = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)
-      await out.appendFile(Buffer.concat([toHeader({ path: MANIFEST_MEMBER, kind: 'file', sizeBytes: bytes.length }), bytes]))
-      await out.appendFile(Buffer.alloc(paddingOf(bytes.length) + 2 * BLOCK_BYTES))
-      await out.sync()
-      const { size } = await out.stat()
-      await giveName(temporary, path)
-      named = true
-      await syncPath(dirname(path))
+      await write(Buffer.concat([toHeader({ path: MANIFEST_MEMBER, kind: 'file', sizeBytes: bytes.length }), bytes]))
+      await write(Buffer.alloc(paddingOf(bytes.length) + 2 * BLOCK_BYTES))
+      const { size } = await file.handle.stat()
+      await file.publish()
       return size
     },
-    async [Symbol.asyncDispose]() {
-      await out.close()
-      if (!named) await rm(temporary, { force: true })
-    },
+    [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
   }
 }

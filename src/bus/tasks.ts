@@ -14,6 +14,8 @@ export interface TaskClose {
   readonly reason?: string | undefined
   /** The founder's alone. */
   readonly override?: boolean | undefined
+  /** Judges alone; the founder's, too. */
+  readonly dryRun?: boolean | undefined
 }
 
 export interface TaskRules {
@@ -60,10 +62,11 @@ function createActs({ store }: BrokerContext, permits: Permits) {
       trail.append({ kind: 'task.assigned', subject: id, actor: actorOf(principal), body: { assignee: instance } })
       return find(id)
     },
-    close(principal: Principal, about: About, { task: id, reason, override = false }: TaskClose): TaskRecord {
+    close(principal: Principal, about: About, { task: id, reason, override = false, dryRun = false }: TaskClose): TaskRecord {
       const task = find(id)
       assertOpen(task)
       if (!override) assertClosable(task)
+      if (dryRun) return task
       tasks.setClosed(id)
       permits.used(principal, 'task.close', about)
       const facts = { push: task.latestPush, verdict: task.verdict, reason: reason ?? null }

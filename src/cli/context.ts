@@ -57,6 +57,14 @@ export interface GlobalOptions {
   readonly dataRoot: string | undefined
 }
 
+/** What a verb has set going: it goes on when the verb does not. */
+export interface Begun {
+  /** The command that takes it up again. */
+  readonly hint: string
+  /** Joins `error.data`. */
+  readonly data: Readonly<Record<string, unknown>>
+}
+
 /** What a verb works with. */
 export interface CliContext {
   readonly version: string
@@ -70,6 +78,8 @@ export interface CliContext {
   readonly stdin: AsyncIterable<Buffer | string>
   /** The connection to the bus host, opened at the first call; exit 10 when there is none. */
   control(): Promise<ControlClient>
+  /** From now on every failure of the verb names what was begun, and how to go on with it. */
+  begun(facts: Begun): void
   /** The help text of a verb or a group; undefined when there is none. */
   helpOf(words: readonly string[]): Promise<string | undefined>
 }

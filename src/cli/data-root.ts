@@ -29,9 +29,9 @@ export async function dataRootIn(text: string): Promise<string | undefined> {
   if (!text.includes('dataRoot')) return undefined
   const match = LINE.exec(text)
   if (match !== null) return match[1] ?? match[2] ?? match[3]
-  const { parse } = await import('yaml')
+  const { parseYaml } = await import('../config/yaml.ts')
   try {
-    const value: unknown = parse(text)
+    const value = parseYaml(text)
     return typeof value === 'object' && value !== null && 'dataRoot' in value && typeof value.dataRoot === 'string' ? value.dataRoot : undefined
   } catch {
     // an invalid file is the business of `mosaic config check`; without a data root in it the default holds

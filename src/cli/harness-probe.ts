@@ -62,6 +62,7 @@ async function endOf(control: ControlClient, run: string): Promise<RunRow> {
 /** The answer, or the end of the run, whichever comes first. */
 async function takeTurn(control: ControlClient): Promise<Turn> {
   const { run } = await control.call('launch', { instance: INSTANCE })
+  if (run === null) throw new Error('a launch that is no dry run has a run')
   const [result, ended] = [resultOf(control), endOf(control, run)]
   ended.catch(() => undefined) // the connection closes under it
   result.catch(() => undefined)

@@ -26,3 +26,10 @@ export async function readText(context: CliContext, text: string): Promise<strin
     throw new AppError('usage', 'standard input is no UTF-8 text')
   }
 }
+
+/** The name of a file to read or write. Nothing goes to standard output where a name is asked for: `-` would become a file of that name. */
+export function toFileName(text: string): string {
+  if (text === '' || text === '-')
+    throw new AppError('usage', `${JSON.stringify(text)} is no name of a file`, { hint: 'name a file, or ./- if it is to be called that' })
+  return text
+}

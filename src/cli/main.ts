@@ -9,13 +9,17 @@ function readVersion(): string {
   return typeof found === 'object' && found !== null && 'version' in found && typeof found.version === 'string' ? found.version : 'unknown'
 }
 
-const onInterrupt = (handler: () => void): void => void process.on('SIGINT', handler)
+const onInterrupt = (handler: () => void): void => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, handler)
+}
 const written = (stream: NodeJS.WriteStream): Promise<void> => new Promise((resolve) => stream.write('', () => resolve()))
 
 /** What bin/mosaic.js calls: one command line of this process, and its end. */
 export async function main(): Promise<never> {
   // `mosaic log | head`: a reader that has enough is no failure
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  // what is said beside the data decides nothing
+  process.stderr.on('error', () => undefined)
   const { env, stdin, stdout, stderr } = process
   const exit = await runProgram(process.argv.slice(2), {
     version: readVersion(),

@@ -1,6 +1,7 @@
 import { type ConfigProblem, formatProblem } from '../config/problem.ts'
 import { AppError, messageOf } from '../core/errors.ts'
 import { CODES } from '../core/codes.ts'
+import { toFileError } from '../core/file-error.ts'
 import { escapeText, toSafeJson } from '../core/escape.ts'
 import type { GlobalOptions, Output, Result, Style } from './context.ts'
 import { block } from './render.ts'
@@ -63,6 +64,9 @@ const LAUNCH_REFUSED = /^\S+ launch refused: [a-z-]+ \(/
 
 export const exitOf = (error: AppError): number => (LAUNCH_REFUSED.test(error.message) ? 3 : CODES[error.code].exit)
 
-/** Anything that is no refusal is a bug of ours: `internal`, with its words. */
-export const toAppError = (error: unknown): AppError =>
-  error instanceof AppError ? error : new AppError('internal', `mosaic failed: ${messageOf(error)}`, { hint: 'MOSAIC_DEBUG=1 shows where', cause: error })
+/** What the kernel refuses is about a file, not about us; anything else that is no refusal is a bug of ours: `internal`, with its words. */
+export function toAppError(thrown: unknown): AppError {
+  const error = toFileError(thrown)
+  if (error instanceof AppError) return error
+  return new AppError('internal', `mosaic failed: ${messageOf(error)}`, { hint: 'MOSAIC_DEBUG=1 shows where', cause: error })
+}

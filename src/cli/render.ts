@@ -57,11 +57,11 @@ export function size(bytes: number): string {
   return unit === 0 ? String(bytes) : `${value.toFixed(value < 10 ? 1 : 0)}${'KMGT'.charAt(unit - 1)}`
 }
 
-/** `2026-01-31 09:00:00` of an RFC 3339 time, in UTC as everything is. */
+/** `2026-01-31 09:00:00Z` of an RFC 3339 time: in UTC as everything is, and it says so. */
 export const shortTime = (at: string): string =>
   escapeLine(at)
     .replace('T', ' ')
-    .replace(/\.\d+Z$/, '')
+    .replace(/\.\d+Z$/, 'Z')
 
 /** The text with a newline at its end, or nothing. */
 export const block = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`)

@@ -108,16 +108,25 @@ export async function readLines(path: string, count: number | undefined): Promis
   }
 }
 
-/** The last `count` lines of a file and then every line that is added, until the signal; the file need not be there yet. */
-export async function* followLines(path: string, count: number | undefined, signal: AbortSignal): AsyncGenerator<string> {
+/** Goes on until the one aborts, which is an error, or the other: then nothing more comes, and what is there is still read. */
+interface Until {
+  readonly signal: AbortSignal
+  readonly over?: AbortSignal
+}
+
+/** The last `count` lines of a file and then every line that is added; the file need not be there yet. */
+export async function* followLines(path: string, count: number | undefined, { signal, over = new AbortController().signal }: Until): AsyncGenerator<string> {
   const reader = createReader(path)
   // listening begins here, before the first read, so that nothing falls between them
   const watcher = watch(dirname(path))
-  const changes = on(watcher, 'change', { signal }) as AsyncIterable<readonly [string, string | null]>
+  const changes = on(watcher, 'change', { signal: AbortSignal.any([signal, over]) }) as AsyncIterable<readonly [string, string | null]>
   try {
     const first = await reader.read()
     yield* count === undefined ? first : first.slice(Math.max(0, first.length - count))
     for await (const [, name] of changes) if (name === null || name === basename(path)) yield* await reader.read()
+  } catch (error) {
+    if (signal.aborted || !over.aborted) throw error
+    yield* await reader.read()
   } finally {
     watcher.close()
     await reader.close()

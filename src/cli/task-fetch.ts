@@ -19,5 +19,9 @@ export async function fetchTask(context: CliContext, input: Input): Promise<Resu
   if (line !== undefined) context.out.note(`warning: ${line}`)
   const judged = approved ? 'approved' : 'not approved'
   const data = { task, project, push, commit, approved, branch, repository: into, acting }
-  return doneResult(data, `${escapeLine(branch)} is ${commit.slice(0, SHORT_OID)} (push ${push}, ${judged}) in ${escapeLine(into)}`, branch)
+  return doneResult(
+    data,
+    `${escapeLine(branch)} is ${commit.slice(0, SHORT_OID)} (push ${push}, ${judged}) in ${escapeLine(into.replace(/\/\.git$/, ''))}`,
+    branch,
+  )
 }

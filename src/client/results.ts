@@ -4,7 +4,7 @@ import type {
   AskRow,
   EnvRow,
   FetchableRow,
-  LaunchRow,
+  FounderLaunchRow,
   LogRow,
   MessageRow,
   OwedRow,
@@ -70,7 +70,7 @@ export interface ControlResults extends Record<ControlMethod, unknown> {
   readonly show: RunRow
   /** The row once the run has ended, or as it is after waitMs. */
   readonly wait: RunRow
-  readonly launch: LaunchRow
+  readonly launch: FounderLaunchRow
   readonly stop: readonly RunRow[]
   readonly kill: RunRow
   readonly logs: FileRow
@@ -86,7 +86,8 @@ export interface ControlResults extends Record<ControlMethod, unknown> {
   readonly usage: readonly UsageRow[]
   readonly reload: Facts
   readonly 'env.list': readonly EnvRow[]
-  readonly 'env.release': Facts
+  /** Where everything of it is now, or would be. */
+  readonly 'env.release': { readonly env: string; readonly path: string }
   readonly gc: readonly Facts[]
   /** A copy of the store, the caller's to remove. */
   readonly backup: FileRow

@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import { link, lstat, mkdir, open, rm, unlink } from 'node:fs/promises'
+import { lstat, mkdir, rmdir, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { syncPath } from '../core/durable.ts'
-import { AppError, errnoOf } from '../core/errors.ts'
+import { AppError, codeOf, errnoOf } from '../core/errors.ts'
+import { writeNewFile } from '../core/new-file.ts'
 
 export interface NewFile {
   readonly path: string
@@ -22,38 +21,35 @@ async function assertAbsent(path: string): Promise<void> {
   if (found !== undefined) throw exists(path)
 }
 
-async function writeSynced(path: string, text: string): Promise<void> {
-  await using handle = await open(path, 'wx', 0o600)
-  await handle.writeFile(text)
-  await handle.sync()
+async function publish({ path, text }: NewFile): Promise<void> {
+  await writeNewFile(path, text).catch((error: unknown) => {
+    throw codeOf(error) === 'config-exists' ? exists(path) : error
+  })
 }
 
-/** Whole and synced, or not there; link(2), unlike rename(2), refuses a name that is taken. */
-async function publish({ path, text }: NewFile): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.new`
-  try {
-    await writeSynced(temporary, text)
-    await link(temporary, path)
-  } catch (error) {
-    throw errnoOf(error) === 'EEXIST' ? exists(path) : error
-  } finally {
-    await rm(temporary, { force: true })
-  }
-  await syncPath(dirname(path))
+/** The folders that were made for a file, the deepest first. */
+async function makeFolder(path: string): Promise<string[]> {
+  const first = await mkdir(path, { recursive: true, mode: 0o700 })
+  const made: string[] = []
+  if (first !== undefined) for (let at = path; at.length >= first.length; at = dirname(at)) made.push(at)
+  return made
 }
 
 /** Writes files that are not there yet, 0600 in folders of 0700: all or none. Throws `config-exists`, naming the first that is there. */
 export async function writeNewFiles(files: readonly NewFile[]): Promise<void> {
   for (const { path } of files) await assertAbsent(path)
   const written: string[] = []
+  const folders: string[] = []
   try {
     for (const file of files) {
-      await mkdir(dirname(file.path), { recursive: true, mode: 0o700 })
+      folders.unshift(...(await makeFolder(dirname(file.path))))
       await publish(file)
       written.push(file.path)
     }
   } catch (error) {
     await Promise.all(written.map((path) => unlink(path)))
+    // what somebody else has put there meanwhile stays, and its folder
+    for (const path of folders) await rmdir(path).catch(() => undefined)
     throw error
   }
 }

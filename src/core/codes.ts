@@ -55,6 +55,7 @@ export const CODES = {
   'reserved-kind': { exit: 5, retry: false, text: 'only the host writes records of that kind' },
   // tasks, reviews, git
   'task-not-found': { exit: 4, retry: false, text: 'no task has that id' },
+  'task-ambiguous': { exit: 2, retry: false, text: 'more than one task begins like that' },
   'task-exists': { exit: 6, retry: false, text: 'a task has that id already' },
   'task-closed': { exit: 6, retry: false, text: 'the task is closed' },
   'project-not-found': { exit: 4, retry: false, text: 'no project has that id' },
@@ -78,6 +79,7 @@ export const CODES = {
   'business-ambiguous': { exit: 2, retry: false, text: 'more than one business is configured' },
   'config-invalid': { exit: 3, retry: false, text: 'the configuration is not valid' },
   'config-exists': { exit: 3, retry: false, text: 'the file is there already' },
+  'file-unusable': { exit: 3, retry: false, text: 'a file or directory cannot be used' },
   'config-not-found': { exit: 3, retry: false, text: 'there is no configuration' },
   'business-not-found': { exit: 4, retry: false, text: 'no business has that id' },
   'key-not-found': { exit: 4, retry: false, text: 'the configuration sets no such key' },

@@ -72,6 +72,6 @@ export const padEnd = (text: string, columns: number): string => text + ' '.repe
 
 /** The same JSON with nothing in it that a terminal would obey: what is invisible or turns text around stands as \\uXXXX. */
 export const toSafeJson = (value: unknown): string =>
-  JSON.stringify(value).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+  JSON.stringify(value).replace(UNSAFE, (character) =>
     [...Array(character.length).keys()].map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''),
   )

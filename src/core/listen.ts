@@ -10,6 +10,8 @@ export interface Listener extends AsyncDisposable {
   readonly connections: () => number
   /** Are the file and its mode still what we made? */
   readonly intact: () => boolean
+  /** Resolves when no connection is open, or the time is over. */
+  readonly emptied: (limitMs: number) => Promise<void>
 }
 
 /** Peers that share one allowance: none of them may take the places of others. */
@@ -27,9 +29,14 @@ interface ListenDeps {
 }
 
 /** Counts what is open, in all and of each group; false: there is no room. */
-function createPlaces({ maxConnections, groups }: ListenDeps): { readonly open: ReadonlySet<Socket>; readonly take: (socket: Socket) => boolean } {
+function createPlaces({ maxConnections, groups }: ListenDeps): {
+  readonly open: ReadonlySet<Socket>
+  readonly take: (socket: Socket) => boolean
+  readonly emptied: (limitMs: number) => Promise<void>
+} {
   const open = new Set<Socket>()
   const counts = new Map<string | null, number>()
+  let onEmpty = (): void => undefined
   const change = (group: string | null, by: number): void => {
     const count = (counts.get(group) ?? 0) + by
     if (count === 0) counts.delete(group)
@@ -44,10 +51,20 @@ function createPlaces({ maxConnections, groups }: ListenDeps): { readonly open: 
     socket.on('close', () => {
       open.delete(socket)
       change(group, -1)
+      if (open.size === 0) onEmpty()
     })
     return true
   }
-  return { open, take }
+  const emptied = async (limitMs: number): Promise<void> => {
+    if (open.size === 0) return
+    let timer: NodeJS.Timeout | undefined
+    await new Promise<void>((resolve) => {
+      onEmpty = resolve
+      timer = setTimeout(resolve, limitMs)
+    })
+    clearTimeout(timer)
+  }
+  return { open, take, emptied }
 }
 
 /** Does anybody listen on this socket? */
@@ -76,7 +93,7 @@ async function removeStale(path: string): Promise<void> {
 export async function listenUnix(deps: ListenDeps, path: string): Promise<Listener> {
   assertSocketPath(path)
   await removeStale(path)
-  const { open, take } = createPlaces(deps)
+  const { open, take, emptied } = createPlaces(deps)
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     if (!take(socket)) return void socket.destroy()
     socket.on('error', () => socket.destroy())
@@ -100,6 +117,7 @@ export async function listenUnix(deps: ListenDeps, path: string): Promise<Listen
   return {
     path,
     connections: () => open.size,
+    emptied,
     intact: () => {
       const now = lstatSync(path, { throwIfNoEntry: false })
       return now !== undefined && now.ino === made.ino && (now.mode & 0o777) === 0o600

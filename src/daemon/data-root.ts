@@ -31,6 +31,9 @@ function assertPrivate(path: string, uid: number): void {
   if ((stat.mode & 0o777) !== PRIVATE) refuse(`has mode ${(stat.mode & 0o777).toString(8)}, not 700`, `chmod 700 ${path}`)
 }
 
+/** Is what is there what a host would take? Throws `data-root-unsafe`. */
+export const assertDataRoot = (path: string): void => assertPrivate(realpathSync(path), process.getuid?.() ?? -1)
+
 /** The places in a data root, by name only. */
 export function toDataRootPaths(root: string): DataRootPaths {
   const busHost = join(root, 'bus-host')

@@ -5,9 +5,10 @@ import { createScope, type Scope } from '../core/scope.ts'
 import { escapeLine } from '../core/escape.ts'
 import { loadConfig, type LoadRequest } from '../config/load.ts'
 import { selectBusiness } from '../config/select.ts'
+import type { StatusRow } from '../protocol/rows.ts'
 import { createConfigState, type ConfigState } from './config-state.ts'
 import { founderLaunch } from './control/sessions.ts'
-import { warningsOf } from './control/status.ts'
+import { readStatus, warningsOf } from './control/status.ts'
 import { openDataRoot } from './data-root.ts'
 import { announceReady, startDetached } from './detach.ts'
 import { openHostLock } from './host-lock.ts'
@@ -27,11 +28,12 @@ export interface StartOptions {
   readonly pm: boolean
   readonly detach: boolean
   readonly env: NodeJS.ProcessEnv
+  /** Where the lines for people go. */
+  readonly say: (line: string) => void
+  /** Called once the host is ready, with its row. */
+  readonly onReady: (row: StatusRow) => void
 }
 
-const REFUSED = 3
-
-const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const complain = (line: string): void => void process.stderr.write(`${line}\n`)
 
 /** What a life of the daemon is made of, once it is open. */
@@ -68,7 +70,7 @@ const statusLine = ({ store, deps }: Host): string => `${deps.config.business().
 /** A reload by signal has nobody to answer to: what is wrong is said where the host speaks. */
 function reloadBySignal(life: Life): void {
   reload(life).then(
-    () => say('configuration reloaded'),
+    () => life.host.deps.say('configuration reloaded'),
     (error: unknown) => complain(`error: ${messageOf(error)}; the old configuration goes on`),
   )
 }
@@ -86,30 +88,25 @@ function listenToSignals(life: Life, scope: Scope): void {
   })
 }
 
-/** `--pm`: the first instance of launch.by, going on with its last run. False: refused, and said. */
-async function launchPm({ host }: Life): Promise<boolean> {
+/** `--pm`: the first instance of launch.by, going on with its last run. Returns the refusal, if it is one. */
+async function launchPm({ host }: Life): Promise<AppError | null> {
   const instance = pmInstance(host.deps)
-  if (instance === null) {
-    complain('PM launch refused: instance-not-listed (the business has no launch.by)')
-    return false
-  }
+  if (instance === null) return new AppError('instance-not-listed', 'PM launch refused: instance-not-listed (the business has no launch.by)')
   try {
     await founderLaunch(host, { instance, mode: 'continue' }, 'PM')
-    return true
+    return null
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    if (host.stopping.signal.aborted) return false
-    complain(error.message)
-    if (error.hint !== undefined) complain(`hint: ${error.hint}`)
-    return false
+    // a stop that was asked for in the meantime is no refusal
+    return host.stopping.signal.aborted ? null : error
   }
 }
 
 /** Without a PM to launch, a sandbox that does not work is a warning. */
-async function warn(host: Host): Promise<true> {
+async function warn(host: Host): Promise<null> {
   for (const warning of warningsOf(host)) complain(`warning: ${escapeLine(warning)}`)
   await host.sandboxing.check().catch((error: unknown) => complain(`warning: no session can be launched: ${escapeLine(messageOf(error))}`))
-  return true
+  return null
 }
 
 function record(host: Host, kind: 'host.started' | 'host.stopped', body: Readonly<Record<string, unknown>>): void {
@@ -130,9 +127,17 @@ function createLife(host: Host, notifier: Notifier, config: ConfigState): Life {
   return { host, notifier, config, ready: false, stopAsked, askStop: (options) => askStop(options) }
 }
 
-/** From sockets to the end. Returns the exit status. */
-async function live(life: Life, options: StartOptions, scope: Scope): Promise<number> {
+function announce({ host, notifier }: Life, { say, onReady }: StartOptions): void {
+  notifier.ready(statusLine(host))
+  say(`ready: ${host.deps.paths.root} (pid ${String(process.pid)})`)
+  onReady(readStatus(host, true))
+  announceReady()
+}
+
+/** From sockets to the end. Throws when `--pm` was refused, once the host has stopped. */
+async function live(life: Life, options: StartOptions, scope: Scope): Promise<void> {
   const { host, notifier } = life
+  const { say } = options
   const { failpoint } = host.launching
   failpoint('host.listen')
   const sockets = scope.use(await openSockets(host, { isReady: () => life.ready, reload: () => reload(life), shutdown: (how) => life.askStop(how) }))
@@ -143,16 +148,12 @@ async function live(life: Life, options: StartOptions, scope: Scope): Promise<nu
   scope.defer(watchEvents(host.store, say))
   scope.defer(watchDisk(host))
   scope.defer(logTrailHead(host))
-  const launched = options.pm ? await launchPm(life) : await warn(host)
-  // a stop that was asked for in the meantime is no refusal
-  const refused = !launched && !host.stopping.signal.aborted
-  if (!host.stopping.signal.aborted && !refused) {
+  const refusal = options.pm ? await launchPm(life) : await warn(host)
+  if (refusal === null && !host.stopping.signal.aborted) {
     life.ready = true
-    notifier.ready(statusLine(host))
-    say(`ready: ${host.deps.paths.root} (pid ${String(process.pid)})`)
-    announceReady()
+    announce(life, options)
   }
-  const how = refused ? {} : await life.stopAsked
+  const how = refusal === null ? await life.stopAsked : {}
   life.ready = false
   notifier.stopping()
   say('stopping')
@@ -160,17 +161,17 @@ async function live(life: Life, options: StartOptions, scope: Scope): Promise<nu
   failpoint('host.stopped')
   record(host, 'host.stopped', {})
   say(`stopped; the trail ends at ${host.store.trail.head().head}`)
-  return refused ? REFUSED : 0
+  if (refusal !== null) throw refusal
 }
 
 /**
- * The one composition root: runs a bus host until it is told to stop, and returns its exit status. Throws `runs-as-root`,
- * `config-…`, `business-…`, `data-root-unsafe`, `host-running`, `store-…`, `trail-broken`.
+ * The one composition root: runs a bus host until it is told to stop; with `detach`, starts one and returns once it is ready. Throws
+ * `runs-as-root`, `config-…`, `business-…`, `data-root-unsafe`, `host-running`, `store-…`, `trail-broken`, and the PM's refusal.
  */
-export async function startBusHost(options: StartOptions): Promise<number> {
+export async function startBusHost(options: StartOptions): Promise<void> {
   assertUnprivileged()
   survivePeerlessOutput()
-  const { configDir, env } = options
+  const { configDir, env, say } = options
   const home = env.HOME ?? homedir()
   const request: LoadRequest = { configDir, home, env, ...(options.dataRoot === undefined ? {} : { dataRoot: options.dataRoot }) }
   const loaded = await loadConfig(request)
@@ -191,7 +192,7 @@ export async function startBusHost(options: StartOptions): Promise<number> {
     const host = await openHost({ log, env, home, configDir, paths, config, say })
     scope.defer(() => host.close())
     const notifier = scope.use(openNotifier(env))
-    return await live(createLife(host, notifier, config), options, scope)
+    await live(createLife(host, notifier, config), options, scope)
   } finally {
     await scope.close()
   }

@@ -1,9 +1,11 @@
+import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import { lstatSync } from 'node:fs'
 import { type Listener, listenUnix } from '../core/listen.ts'
 import { createScope, type Scope } from '../core/scope.ts'
 import type { ErrorCode } from '../core/codes.ts'
 import { createBusCalls } from '../bus/calls.ts'
+import type { LaunchOrder } from '../launch/admit.ts'
 import { serveLaunch } from '../launch/server.ts'
 import type { Grant, SessionPrincipal } from '../protocol/common.ts'
 import { type CallServer, serveCalls } from '../protocol/serve-calls.ts'
@@ -16,6 +18,8 @@ import { placesOf, type SocketName } from './places.ts'
 
 const FIRST_FRAME_MS = 10_000
 const STOP_MS = 10_000
+/** How long the founder's clients may take to read their last answers. */
+const LAST_ANSWERS_MS = 1000
 
 /** Refusals without a trustworthy asker are counted, and written into the log at most once a minute. */
 function createRefusalCounter(host: Host): (code: ErrorCode) => void {
@@ -73,6 +77,20 @@ function serveBus(host: Host, authenticate: (cap: string, socket: Socket) => Ses
   serveCalls(socket, withTurns(host, calls))
 }
 
+/** Who asks at the launch socket: a seat or a grant that a reload took away binds the live session at once. */
+function toAsker(host: Host, { instance: name, role, run, grants }: SessionPrincipal): LaunchOrder['asker'] {
+  const roster = host.deps.config.roster()
+  const now = roster.instances.get(name)?.role === role ? roster.grants(role) : new Set<Grant>()
+  return { kind: 'session', name, role, run, grants: new Set([...grants].filter((grant) => now.has(grant))) }
+}
+
+/** Aborts when the founder's door is to close. */
+function createClosing(): AbortController {
+  const closing = new AbortController()
+  setMaxListeners(0, closing.signal) // one a connection
+  return closing
+}
+
 export interface OpenSockets extends AsyncDisposable {
   /** No new requests from the founder, launches or pushes; the bus stays for sessions that end. */
   closeDoors(): Promise<void>
@@ -86,6 +104,7 @@ export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>
     authenticatePeer({ find: (text) => capabilities.find(text), initOf: (run) => live.initOf(run) }, cap, socket)
   const refusedUnknown = createRefusalCounter(host)
   const answers = createAnswers({ ...control, host })
+  const closing = createClosing()
   const doors: Scope = createScope()
   const scope = createScope()
   const listen = async (name: SocketName, into: Scope, onConnection: (socket: Socket) => void): Promise<Listener> => {
@@ -103,23 +122,22 @@ export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>
           firstFrameMs: FIRST_FRAME_MS,
           authenticate,
           refusedUnknown,
-          launch: async ({ instance: name, role, run, grants }, { instance, task = null, request = null, mode = 'keep', run: from = null }) => {
-            const roster = host.deps.config.roster()
-            // a seat or a grant that a reload took away binds the live session at once
-            const now = roster.instances.get(name)?.role === role ? roster.grants(role) : new Set<Grant>()
-            const asker = { kind: 'session', name, role, run, grants: new Set([...grants].filter((grant) => now.has(grant))) } as const
-            return { ok: true, ...(await host.launch({ instance, task, request, mode, run: from, discard: false, asker })) }
-          },
+          launch: (principal, { instance, task = null, request = null, mode = 'keep', run = null }) =>
+            host
+              .launch({ instance, task, request, mode, run, discard: false, asker: toAsker(host, principal) })
+              .then((launched) => ({ ok: true, ...launched })),
         },
         socket,
       ),
     )
-    const door: Listener = await listen('control', doors, (socket) =>
-      serveControl(
-        { log: log.child({ component: 'control' }), version, firstFrameMs: FIRST_FRAME_MS, answers, intact: () => door.intact() && isPrivate(paths.busHost) },
-        socket,
-      ),
-    )
+    const founders = { log: log.child({ component: 'control' }), version, firstFrameMs: FIRST_FRAME_MS, answers, closing: closing.signal }
+    const intact = (): boolean => door.intact() && isPrivate(paths.busHost)
+    const door: Listener = await listen('control', doors, (socket) => serveControl({ ...founders, intact }, socket))
+    // closed before the others: whoever waits at it gets what there is
+    doors.defer(async () => {
+      closing.abort()
+      await door.emptied(LAST_ANSWERS_MS)
+    })
   } catch (error) {
     await doors.close()
     await scope.close()

@@ -1,7 +1,7 @@
-import { closeSync, constants, fstatSync, openSync, readSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { showConfig } from '../config/explain.ts'
-import { AppError, errnoOf } from '../core/errors.ts'
+import { writeNewFile } from '../core/new-file.ts'
 import type { Examination } from './doctor.ts'
 import { readUnitEnvironment } from './environment-file.ts'
 import { readMachineFacts, readText } from './machine.ts'
@@ -86,12 +86,7 @@ function toBundle({ patient, checks }: Examination): unknown {
   })
 }
 
-/** A new file, mode 0600. Throws `config-exists` for one that is there. */
-export function writeBundle(path: string, examination: Examination): void {
-  try {
-    writeFileSync(path, `${JSON.stringify(toBundle(examination), null, 2)}\n`, { flag: 'wx', mode: 0o600 })
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST') throw new AppError('config-exists', `${path} is there already`, { hint: 'name another file' })
-    throw error
-  }
+/** A new file, mode 0600. Throws `config-exists` for one that is there, `file-unusable`, `disk-full`. */
+export async function writeBundle(path: string, examination: Examination): Promise<void> {
+  await writeNewFile(path, `${JSON.stringify(toBundle(examination), null, 2)}\n`)
 }

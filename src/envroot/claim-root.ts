@@ -86,7 +86,8 @@ async function assertSaved(deps: ClaimDeps, target: Target, root: PinnedDir): Pr
   if (work.length > 0) throw unsaved(target.owner.instance, work)
 }
 
-async function act(deps: ClaimDeps, target: Target, { root, lockFd }: Held, scopes: HoldScopes): Promise<Claimed> {
+/** What is to be done with a root whose lock we hold, every reason against it looked for; nothing is changed. */
+async function judge(deps: ClaimDeps, target: Target, root: PinnedDir): Promise<{ readonly found: Found; readonly decision: Decision }> {
   await deps.hooks?.before('read-owner')
   const found = inspect(root)
   await deps.hooks?.before('decide')
@@ -94,6 +95,11 @@ async function act(deps: ClaimDeps, target: Target, { root, lockFd }: Held, scop
   const checked = decision.kind === 'reset' && decision.checked && !target.discard
   assertContents(root, decision.kind === 'reset' && !checked ? [] : target.projects)
   if (checked) await assertSaved(deps, target, root)
+  return { found, decision }
+}
+
+async function act(deps: ClaimDeps, target: Target, { root, lockFd }: Held, scopes: HoldScopes): Promise<Claimed> {
+  const { found, decision } = await judge(deps, target, root)
   const ownership = takeOwnership(root, found, target.owner, scopes)
   if (decision.kind === 'reset') {
     await deps.hooks?.before('reset')
@@ -133,16 +139,36 @@ function toClaim(deps: ClaimDeps, target: Target, claimed: Claimed, scopes: Hold
   }
 }
 
+async function holdTarget(deps: ClaimDeps, target: Target, create: boolean, scopes: HoldScopes): Promise<Held | null> {
+  const held = await holdRoot(deps, target.owner, create, scopes)
+  if (held !== null && target.identity !== null && held.root.identity !== target.identity) throw swapped(held.root.path, 'root')
+  return held
+}
+
+const pathOf = (deps: ClaimDeps, { owner }: Target): string => [deps.dataRoot.path, ENVS, owner.business, owner.env].join('/')
+
+/** What a claim would come to, with its refusals; null: there is no such root. What had to be made to look is gone again. */
+export async function previewRoot(deps: ClaimDeps, target: Target): Promise<EnvOutcome | null> {
+  const scopes = createHoldScopes()
+  try {
+    const held = await holdTarget(deps, target, false, scopes)
+    return held === null ? null : OUTCOMES[(await judge(deps, target, held.root)).decision.kind]
+  } catch (error) {
+    throw toRefusal(error, pathOf(deps, target))
+  } finally {
+    await giveUp(deps, target.owner, scopes)
+  }
+}
+
 /** Claims one env root by the table; null: there is none (only without `create`). Throws `env-root-…`, `disk-full`; then nothing has changed. */
 export async function claimRoot(deps: ClaimDeps, target: Target): Promise<EnvClaim | null> {
   const scopes = createHoldScopes()
   try {
-    const held = await holdRoot(deps, target.owner, target.create, scopes)
-    if (held !== null && target.identity !== null && held.root.identity !== target.identity) throw swapped(held.root.path, 'root')
+    const held = await holdTarget(deps, target, target.create, scopes)
     if (held !== null) return toClaim(deps, target, await act(deps, target, held, scopes), scopes)
   } catch (error) {
     await giveUp(deps, target.owner, scopes)
-    throw toRefusal(error, [deps.dataRoot.path, ENVS, target.owner.business, target.owner.env].join('/'))
+    throw toRefusal(error, pathOf(deps, target))
   }
   await giveUp(deps, target.owner, scopes)
   return null

@@ -52,7 +52,7 @@ export function toTarget(request: ClaimRequest): Target {
 const isOwnEnv = (own: string, env: string): boolean => env === own || (env.startsWith(`${own}.`) && isRunId(env.slice(own.length + 1)))
 
 /** Why the earlier run's conversation cannot be resumed, seen from its record alone; null: it may be. Pure. */
-function whyNotContinued(request: ClaimRequest, earlier: EarlierRun | null): string | null {
+export function whyNotContinued(request: ClaimRequest, earlier: EarlierRun | null): string | null {
   if (earlier === null) return 'there is no earlier run to continue'
   const differs = (['business', 'instance', 'role', 'task'] as const).find((key) => earlier[key] !== request[key])
   if (differs !== undefined) return `run ${earlier.run} had another ${differs}`

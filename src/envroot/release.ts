@@ -16,6 +16,12 @@ export interface Released {
   readonly path: string
 }
 
+export interface ReleaseRequest {
+  readonly business: string
+  readonly env: string
+  readonly dryRun?: boolean | undefined
+}
+
 type ReleaseDeps = LockDeps & { readonly now: () => number }
 
 const notFound = (env: string): AppError => new AppError('env-not-found', `there is no env root ${env}`, { hint: 'mosaic env list' })
@@ -34,25 +40,28 @@ function moveAside(envs: PinnedDir, aside: PinnedDir, env: string, stamp: string
   throw new AppError('busy', `no free name for ${env} in ${aside.path}`)
 }
 
-async function releaseHeld(deps: ReleaseDeps, business: string, env: string, scopes: HoldScopes): Promise<Released> {
+async function releaseHeld(deps: ReleaseDeps, { business, env, dryRun = false }: ReleaseRequest, scopes: HoldScopes): Promise<Released> {
   const held = isEnvName(env) ? await holdRoot(deps, { business, env, run: null }, false, scopes) : null
   if (held === null) throw notFound(env)
   const envs = walkTo(deps.dataRoot, [ENVS, business])
   scopes.opened.add(envs.close)
+  const stamp = toTimestamp(deps.now()).replaceAll(':', '')
+  if (dryRun) return { env, path: `${envs.path}/${RELEASED}/${env}-${stamp}` }
   const aside = envs.child(RELEASED, { create: true })
   scopes.opened.add(aside.close)
-  const name = moveAside(envs, aside, env, toTimestamp(deps.now()).replaceAll(':', ''))
+  const name = moveAside(envs, aside, env, stamp)
   return { env, path: `${aside.path}/${name}` }
 }
 
 /**
  * Moves an env root aside, whoever owns it, and deletes nothing; the next launch makes a new one.
- * Throws `env-not-found`, `env-root-busy`, `env-root-unsafe`.
+ * With `dryRun` it moves nothing and says where it would be. Throws `env-not-found`, `env-root-busy`, `env-root-unsafe`.
  */
-export async function releaseEnvRoot(deps: ReleaseDeps, business: string, env: string): Promise<Released> {
+export async function releaseEnvRoot(deps: ReleaseDeps, request: ReleaseRequest): Promise<Released> {
+  const { business, env } = request
   const scopes = createHoldScopes()
   try {
-    return await releaseHeld(deps, business, env, scopes)
+    return await releaseHeld(deps, request, scopes)
   } catch (error) {
     throw toRefusal(error, [deps.dataRoot.path, ENVS, business, env].join('/'))
   } finally {

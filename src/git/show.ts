@@ -23,7 +23,12 @@ const FLAGS = ['--no-ext-diff', '--no-textconv', '--no-color', '--no-renames', '
 const READ: GitRun = { readOnly: true, stdoutLimit: DIFF_BYTES }
 
 async function diff(deps: RefDeps, repository: string, commit: string, ...more: readonly string[]): Promise<string> {
-  const result = await runGit(deps, repository, ['diff', ...FLAGS, ...more, '--merge-base', '--end-of-options', MAIN_REF, commit, '--'], READ)
+  const result = await runGit(
+    deps,
+    repository,
+    ['-c', 'core.quotePath=false', 'diff', ...FLAGS, ...more, '--merge-base', '--end-of-options', MAIN_REF, commit, '--'],
+    READ,
+  )
   if (result.exitCode === 0) return result.stdout.toString('utf8')
   if (result.stdout.length === 0) throw new AppError('push-not-found', `${commit} cannot be shown`)
   return `${result.stdout.toString('utf8')}\n(cut at ${String(DIFF_BYTES)} bytes)\n`

@@ -8,10 +8,13 @@ const WAIT_MS = 60_000
 
 const nameSchema = z.string().max(NAME_CHARACTERS)
 const messageIdSchema = z.string().min(1).max(NAME_CHARACTERS)
-const subjectSchema = z
-  .string()
-  .max(SUBJECT_CHARACTERS)
-  .refine((text) => PRINTABLE_LINE.test(text), 'a subject is one line of printable characters')
+/** Whatever takes no room or moves a cursor is not printable: the joiner inside an emoji, too. */
+const lineSchema = (noun: string) =>
+  z
+    .string()
+    .max(SUBJECT_CHARACTERS)
+    .refine((text) => PRINTABLE_LINE.test(text), `a ${noun} is one line of printable characters, without any of zero width`)
+const subjectSchema = lineSchema('subject')
 const bodySchema = bytesAtMost(BODY_BYTES)
 const waitMsSchema = z.int().min(0).max(WAIT_MS)
 const pageSchema = { after: z.int().nonnegative().optional(), limit: z.int().min(1).max(1000).optional() }
@@ -31,7 +34,7 @@ export type MessageSend = z.infer<typeof messageSendSchema>
 
 export const taskCreateSchema = z.strictObject({
   id: nameSchema.optional(),
-  title: subjectSchema.refine((text) => text.trim().length > 0, 'a title is not empty'),
+  title: lineSchema('title').refine((text) => text.trim().length > 0, 'a title is not empty'),
   body: bodySchema.default(''),
   project: nameSchema.optional(),
   assignee: nameSchema.optional(),

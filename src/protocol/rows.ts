@@ -53,6 +53,9 @@ export interface LaunchRow {
   readonly env: EnvOutcome
 }
 
+/** What the founder is told: with `dryRun` there is no run. */
+export type FounderLaunchRow = Omit<LaunchRow, 'run'> & { readonly run: string | null }
+
 export interface LogRow {
   readonly seq: number
   readonly at: string

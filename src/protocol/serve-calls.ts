@@ -16,6 +16,8 @@ export interface CallServer<Session> {
   /** Answers one request, now or as a promise; what it throws is replied. `signal` aborts when the connection is gone. */
   call(session: Session, call: Call, signal: AbortSignal): unknown
   closed?(session: Session): void
+  /** Aborts when no more is taken: waits end, what was asked is answered, and every connection ends with its last answer. */
+  readonly closing?: AbortSignal
 }
 
 /** Refusals are told to the peer with their reason; what is our own fault only goes to the log. */
@@ -75,6 +77,8 @@ class Exchange<Session> {
     socket.on('error', (error) => server.log.debug({ err: error }, 'connection failed'))
     socket.on('end', () => this.#onEnd())
     socket.on('close', () => this.#onClose())
+    if (server.closing?.aborted === true) this.#onClosing()
+    else server.closing?.addEventListener('abort', this.#onClosing, { once: true })
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -177,12 +181,20 @@ class Exchange<Session> {
     this.#endIfIdle()
   }
 
+  /** The host takes no more; a peer that still writes is not heard. */
+  readonly #onClosing = (): void => {
+    this.#socket.off('data', this.#onData)
+    this.#socket.resume()
+    this.#onEnd()
+  }
+
   #endIfIdle(): void {
     if (this.#halfClosed && this.#inFlight === 0) this.#socket.end()
   }
 
   #onClose(): void {
     clearTimeout(this.#deadline)
+    this.#server.closing?.removeEventListener('abort', this.#onClosing)
     this.#gone.abort()
     if (this.#session !== undefined) this.#server.closed?.(this.#session.value)
   }

@@ -31,7 +31,7 @@ export function readIfThere(path: string): string | null {
   }
 }
 
-function assertOurs({ places, account }: InstallRequest): void {
+function assertOurs({ places, account }: Pick<InstallRequest, 'places' | 'account'>): void {
   const before = readIfThere(places.unit)
   if (before === null) return
   const user = /^User=(.*)$/m.exec(before)?.[1]
@@ -87,11 +87,19 @@ export function installUnit(systemctl: Systemctl, request: InstallRequest): Inst
   return { unit: places.name, path: places.unit, credentials: places.credentials, credentialsMade }
 }
 
-/** Stops and removes the unit; credentials and the data root stay. Throws `not-running` when there is none. */
-export function uninstallUnit(systemctl: Systemctl, request: Pick<InstallRequest, 'places' | 'account'>): void {
+type UninstallRequest = Pick<InstallRequest, 'places' | 'account'>
+
+/** Throws `not-running` when there is no unit, `config-exists` when it is somebody else's. */
+export function assertUninstallable(request: UninstallRequest): void {
+  const { unit } = request.places
+  if (readIfThere(unit) === null) throw new AppError('not-running', `${unit} is not there`, { hint: 'mosaic service status' })
+  assertOurs(request)
+}
+
+/** Stops and removes the unit; credentials and the data root stay. Throws what `assertUninstallable` does. */
+export function uninstallUnit(systemctl: Systemctl, request: UninstallRequest): void {
   const { places } = request
-  if (readIfThere(places.unit) === null) throw new AppError('not-running', `${places.unit} is not there`, { hint: 'mosaic service status' })
-  assertOurs({ ...request, text: '', dataRoot: '' })
+  assertUninstallable(request)
   systemctl.run('disable', '--now', places.name)
   rmSync(places.unit)
   systemctl.run('daemon-reload')

@@ -77,7 +77,7 @@ describe('an archive', () => {
     }
     expect(fs.readFileSync(join(root, 'b.tar'), 'utf8')).toBe('somebody else was faster')
     expect(fs.readdirSync(root).sort()).toEqual(['a.tar', 'b.tar', 'db'])
-    expect(await codeOf(openArchive(join(root, 'no', 'c.tar'), never))).toBe('usage')
+    expect(await codeOf(openArchive(join(root, 'no', 'c.tar'), never))).toBe('file-unusable')
   })
 
   test('is gone when whoever waits for it is interrupted', async () => {
@@ -112,7 +112,7 @@ describe('an archive', () => {
     expect(await codeOf(verifyArchive(path, ''))).toBe('backup-invalid')
     fs.writeFileSync(path, good)
     expect(await codeOf(verifyArchive(path, ''))).toBe('done')
-    expect(await codeOf(verifyArchive(join(root, 'none'), ''))).toBe('usage')
+    expect(await codeOf(verifyArchive(join(root, 'none'), ''))).toBe('file-unusable')
   })
 
   test.each(['../../x', 'config/../../x', '/etc/x', 'config//x', 'elsewhere/x', 'store/other'])('is refused when its manifest names %s', async (path) => {

@@ -69,6 +69,13 @@ test('built: it talks to a host, writes more than a pipe holds, and answers SIGI
   expect([shown.code, shown.stdout]).toEqual([0, `${RUN}\n`])
   const asked = await start(['ask', 'coder', 'x'], env, (stderr, kill) => (stderr.endsWith('\n') ? kill() : undefined))
   expect([asked.code, asked.signal, asked.stdout]).toEqual([130, null, ''])
+  // nobody listens to what is said beside the data
+  const unheard = spawn(process.execPath, [join(root, 'bin', 'mosaic.js'), 'ps'], {
+    env: { PATH: process.env.PATH, HOME: root },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  unheard.stderr.destroy()
+  expect((await once(unheard, 'exit'))[0]).toBe(10)
   expect((await start(['version'], env)).stdout).toMatch(/^mosaic \d+\.\d+\.\d+\n$/)
   await server[Symbol.asyncDispose]()
 })

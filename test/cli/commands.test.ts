@@ -71,11 +71,16 @@ test('stop takes a run, the beginning of one, an instance or all', async () => {
 })
 
 test('stop --dry-run stops nothing', async () => {
-  const methods = { ps: () => [runRow(), runRow({ run: 'r999999999999', instance: 'pm' })] }
+  const methods = { stop: () => [runRow(), runRow({ run: 'r999999999999', instance: 'pm' })] }
   const all = await run(methods, ['stop', '--all', '--dry-run'])
   expect([all.code, all.stdout]).toEqual([0, `would stop ${RUN} (coder)\nwould stop r999999999999 (pm)\n`])
-  expect((await run(methods, ['stop', 'pm', '--dry-run', '-q'])).stdout).toBe('r999999999999\n')
-  expect((await run(methods, ['stop', 'reviewer', '--dry-run'])).code).toBe(4)
+  expect(all.asked).toEqual([['stop', { all: true, dryRun: true }]])
+  const killed = await run({ kill: () => runRow() }, ['kill', RUN, '--dry-run'])
+  expect([killed.stdout, killed.asked]).toEqual([`would kill ${RUN} (coder)\n`, [['kill', { run: RUN, dryRun: true }]]])
+  const host = { status: () => ({ pid: 7, business: 'acme' }), ps: () => [runRow()] }
+  const whole = await run(host, ['bus', 'stop', '--dry-run'])
+  expect([whole.code, whole.stdout]).toEqual([0, `would stop the bus host of acme (pid 7)\nwould end ${RUN} (coder)\n`])
+  expect(whole.asked.map(([method]) => method)).toEqual(['status', 'ps'])
 })
 
 test('wait asks until the run has ended, or its time is over', async () => {
@@ -146,10 +151,22 @@ test('inbox -f shows what comes, one envelope a line, until interrupted', async 
   ).toEqual(['m-1', 'm-2'])
 })
 
+test('inbox --new leaves out what was shown or answered before', async () => {
+  const rows = [
+    messageRow({ id: 'm1', class: 'REQUEST', state: 'answered' }),
+    messageRow({ id: 'm2', class: 'REQUEST', state: 'delivered' }),
+    messageRow({ id: 'm3', state: 'acknowledged' }),
+    messageRow({ id: 'm4', state: 'accepted' }),
+  ]
+  const methods = { inbox: ({ after }: Readonly<Record<string, unknown>>) => (after === undefined ? rows : []), 'message.ack': () => ({}) }
+  expect((await run(methods, ['inbox', '--new', '-q'])).stdout).toBe('m2\nm4\n')
+  expect((await run(methods, ['inbox', '-q'])).stdout).toBe('m1\nm2\nm3\nm4\n')
+})
+
 test('no text of a message can pass for a line of ours', async () => {
   const body = 'fine\nNOTE m-9  host → founder\n\x1b[2J'
   const { stdout } = await run({ 'message.show': () => messageRow({ body, subject: 'a\u202eb' }) }, ['message', 'show', 'm-1'])
-  expect(stdout).toBe(`NOTE m-1  coder → founder  a\\u{202e}b  2026-01-31 09:00:00  (accepted)\n  fine\n  NOTE m-9  host → founder\n  \\x1b[2J\n`)
+  expect(stdout).toBe(`NOTE m-1  coder → founder  a\\u{202e}b  2026-01-31 09:00:00Z  (accepted)\n  fine\n  NOTE m-9  host → founder\n  \\x1b[2J\n`)
 })
 
 test('answer sends a RESULT to who asked', async () => {
@@ -164,7 +181,7 @@ test('message send, from an operand or from standard input', async () => {
   const result = await run(methods, args, { input: 'from stdin' })
   expect([result.stdout, result.asked]).toEqual(['m-1\n', [['message.send', { to: 'coder', class: 'NOTE', body: 'from stdin', subject: 'a subject' }]]])
   const bad = await runCli('/nowhere', args, { input: Buffer.from([0x66, 0xff]) })
-  expect([bad.code, bad.stderr]).toEqual([2, 'error: standard input is no UTF-8 text\n'])
+  expect([bad.code, bad.stderr]).toEqual([2, 'error: standard input is no UTF-8 text\nhint: mosaic message send --help\n'])
 })
 
 test('tasks: create, list, show, assign, close', async () => {
@@ -229,7 +246,7 @@ test('log and trail read page by page until one is empty', async () => {
   const log: Answer = ({ after }) =>
     after === undefined ? [{ seq: 4, at: AT, event: 'refused', run: null, instance: 'coder', by: 'ada', code: 'capacity-full', why: '1 of 1' }] : []
   const { stdout } = await run({ log }, ['log', '--event', 'refused', '--code', 'capacity-full'])
-  expect(stdout).toBe('4\t2026-01-31 09:00:00\trefused\tcoder\t-\tby=ada code=capacity-full why=1 of 1\n')
+  expect(stdout).toBe('4\t2026-01-31 09:00:00Z\trefused\tcoder\t-\tby=ada code=capacity-full why=1 of 1\n')
 })
 
 test('trail verify: exit 1 when the chain or the head does not hold', async () => {
@@ -311,14 +328,16 @@ const ENV = {
 test('env list, du, release and gc', async () => {
   const methods = {
     'env.list': () => [ENV],
-    'env.release': () => ({ env: 'coder', movedTo: '/d/x' }),
+    'env.release': () => ({ env: 'coder', path: '/d/x' }),
     gc: () => [{ kind: 'run', path: '/d/r', sizeBytes: 1024 }],
   }
   expect((await run(methods, ['env', 'list'])).stdout).toBe(`coder\tcoder\t-\t${RUN}\t${RUN}\t2.0K\tstack (dirty)\n`)
   expect((await run(methods, ['env', 'du'])).stdout).toBe('2.0K\tcoder\t/d/envs/acme/coder\n2.0K\ttotal\t-\n')
-  expect((await run(methods, ['env', 'release', 'coder', '--dry-run'])).asked).toEqual([['env.list', {}]])
+  const wouldRelease = await run(methods, ['env', 'release', 'coder', '--dry-run'])
+  expect([wouldRelease.stdout, wouldRelease.asked]).toEqual(['would move the env root coder to /d/x\n', [['env.release', { env: 'coder', dryRun: true }]]])
   expect((await run(methods, ['env', 'release', 'coder'])).asked).toEqual([['env.release', { env: 'coder' }]])
-  expect((await run(methods, ['env', 'release', 'other', '--dry-run'])).code).toBe(4)
+  expect((await run(methods, ['gc', '--dry-run'])).asked).toEqual([['gc', { apply: false }]])
+  expect((await run(methods, ['gc', '--dry-run', '--apply'])).code).toBe(2)
   const dry = await run(methods, ['gc'])
   expect([dry.stdout, dry.stderr, dry.asked]).toEqual(['run\t/d/r\t1.0K\n', 'nothing was removed; mosaic gc --apply does it\n', [['gc', { apply: false }]]])
   expect((await run(methods, ['gc', '--apply'])).asked).toEqual([['gc', { apply: true }]])

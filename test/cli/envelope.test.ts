@@ -42,6 +42,18 @@ test.each([
   [['ask', 'coder', 'x', '--resume', 'm-1']],
   [['log', 'explain', 'x']],
   [['log', 'no-such-verb']],
+  [['log', '--code', 'capacity-ful']],
+  [['trail', '--kind', 'session.stated']],
+  [['task', 'help', 'bogus']],
+  [['message', 'send', '--to', 'coder', '--class', 'RESULT', 'x']],
+  [['message', 'send', '--to', 'coder', '--class', 'NOTE', '--deadline', '1h', 'x']],
+  [['message', 'send', '--to', 'coder', '--class', 'REQUEST', '']],
+  [['ask', 'coder', ' ']],
+  [['launch', 'coder', '--request', '']],
+  [['stop', 'coder', '--timeout', '2d']],
+  [['bus', 'stop', '--drain', '2d']],
+  [['review', 'approve', 'q1', '--commit', 'abcdef']],
+  [['repo', 'sync', '--dry-run']],
   [['timeline', '--since', 'yesterday']],
   [['help', 'nothing']],
   [[]],
@@ -55,6 +67,19 @@ test.each([
 
 test('a slip of the pen gets a suggestion', async () => {
   expect((await runCli('/nowhere', ['lunch'])).stderr).toContain('launch')
+})
+
+test('a refusal without a next step gets the help of its verb, the nearest word, or the list of what there is', async () => {
+  const hintOf = async (...args: string[]): Promise<unknown> => (await runCli('/nowhere', [...args, '--json'])).json?.error?.hint
+  expect(await hintOf('ask', 'coder', '')).toBe('mosaic ask --help')
+  expect(await hintOf('message', 'send', '--to', 'x', '--class', 'OTHER', 'x')).toBe('mosaic message send --help')
+  expect(await hintOf('log', '--code', 'capacity-ful')).toBe('did you mean capacity-full?')
+  expect(await hintOf('trail', '--kind', 'session.stated')).toBe('did you mean session.started?')
+  const lists = { 'task-not-found': 'mosaic task list', 'push-not-found': 'mosaic push list', 'request-not-found': 'mosaic review list' } as const
+  for (const [code, list] of Object.entries(lists)) {
+    const server = await serve({ 'task.show': refuse(code as ErrorCode) })
+    expect((await runCli(server.dataRoot, ['task', 'show', 'x'])).stderr).toBe(`error: because\nhint: ${list}\n`)
+  }
 })
 
 test('no host: exit 10 and the way to start one, for every verb that needs it', async () => {
@@ -106,7 +131,7 @@ test('an empty list is an empty list', async () => {
 
 test('the words of a refusal are escaped, too', async () => {
   const server = await serve({ show: refuse('run-not-found', 'no \x1b[2Jrun') })
-  expect((await runCli(server.dataRoot, ['show', 'x'])).stderr).toBe('error: no \\x1b[2Jrun\n')
+  expect((await runCli(server.dataRoot, ['show', 'x'])).stderr).toBe('error: no \\x1b[2Jrun\nhint: mosaic ps -a\n')
 })
 
 test('a bug of ours is internal, exit 1, and MOSAIC_DEBUG shows where', async () => {
@@ -141,7 +166,31 @@ test('SIGINT is exit 130, whatever the verb waits for', async () => {
   const server = await serve({ ask: ({ resume }, signal) => (resume === undefined ? { id: 'm-1', result: null, live: false } : wait({}, signal)) })
   const stopped = await runCli(server.dataRoot, ['ask', 'coder', 'x'], { onNote: (text, interrupt) => (text.includes('no session') ? interrupt() : undefined) })
   expect([stopped.code, stopped.stdout]).toEqual([130, ''])
-  expect(stopped.stderr).toMatch(/error: interrupted\n$/)
+  expect(stopped.stderr).toMatch(/error: interrupted\nhint: mosaic ask --resume m-1\n$/)
+})
+
+test('a wait that fails names what was begun: the REQUEST of ask, the run of launch --wait', async () => {
+  const wait = (signal: AbortSignal): Promise<null> => new Promise((resolve) => signal.addEventListener('abort', () => resolve(null)))
+  const ask: Answer = ({ resume }, signal) => (resume === undefined ? { id: 'm1', result: null, live: false } : wait(signal))
+  const server = await serve({ ask, launch: () => ({ run: RUN, instance: 'coder' }), wait: (_, signal) => wait(signal) })
+  const again = 'mosaic ask --resume m1'
+  const interrupted = await runCli(server.dataRoot, ['ask', 'coder', 'x', '--json'], { onNote: (_, interrupt) => interrupt() })
+  expect([interrupted.code, interrupted.json?.error]).toMatchObject([130, { code: 'interrupted', hint: again, data: { id: 'm1' } }])
+  const launched = await runCli(server.dataRoot, ['launch', 'coder', '--wait', '--json'], { onNote: (_, interrupt) => interrupt() })
+  expect([launched.code, launched.json?.error]).toMatchObject([130, { hint: `mosaic wait ${RUN}`, data: { run: RUN } }])
+  const closed = await runCli(server.dataRoot, ['ask', 'coder', 'x', '--json'], { onNote: () => void server.stop() })
+  expect([closed.code, closed.json?.error]).toMatchObject([10, { code: 'host-not-running', hint: again, data: { id: 'm1' } }])
+  // the control: what fails before anything is sent names nothing
+  expect((await runCli(server.dataRoot, ['ask', 'coder', 'x', '--json'])).json?.error).toMatchObject({ code: 'host-not-running', hint: 'mosaic bus start' })
+})
+
+test('-q may stand in a cluster with the options of a verb', async () => {
+  const server = await serve({ ps: () => [runRow()] })
+  for (const cluster of [['-aq'], ['-qa'], ['-q', '-a']]) {
+    expect(await runCli(server.dataRoot, ['ps', ...cluster])).toMatchObject({ code: 0, stdout: `${RUN}\n` })
+    expect(server.calls.at(-1)?.params).toEqual({ all: true })
+  }
+  expect((await runCli(server.dataRoot, ['ps', '-az'])).code).toBe(2)
 })
 
 test('help and version are exit 0 on stdout; help names every verb', async () => {
@@ -153,6 +202,16 @@ test('help and version are exit 0 on stdout; help names every verb', async () =>
   expect((await runCli('/nowhere', ['launch', '--help'])).stdout).toContain('Examples:\n  mosaic launch coder')
   expect((await runCli('/nowhere', ['help', 'trail', 'verify'])).stdout).toContain('mosaic trail verify')
   expect((await runCli('/nowhere', ['--version'])).stdout).toBe('1.2.3\n')
+  expect((await runCli('/nowhere', ['--version', '--json'])).json).toMatchObject({ ok: true, data: { version: '1.2.3', protocol: 1 } })
+  for (const args of [
+    ['launch', '--help'],
+    ['help', 'launch'],
+  ]) {
+    const words = (await runCli('/nowhere', args)).stdout
+    expect(words).toContain('Examples:\n  mosaic launch coder')
+    expect((await runCli('/nowhere', [...args, '--json'])).json).toEqual({ ok: true, data: { text: words } })
+  }
+  expect((await runCli('/nowhere', ['help'])).stdout).toBe(help.stdout)
   expect((await runCli('/nowhere', ['version', '--json'])).json).toMatchObject({ ok: true, data: { version: '1.2.3', protocol: 1 } })
 })
 

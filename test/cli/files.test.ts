@@ -6,7 +6,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { followLines, readLines } from '../../src/cli/tail.ts'
 import { openRotatingFile } from '../../src/core/rotating-file.ts'
 import { openCallServer } from '../client/call-server.ts'
-import { AT, RUN } from './rows.ts'
+import type { RunRow } from '../../src/protocol/rows.ts'
+import { AT, RUN, runRow } from './rows.ts'
 import { runCli } from './run-cli.ts'
 
 let root: string
@@ -29,7 +30,7 @@ test('the last lines of a file, all of them, none of them', async () => {
 test('a followed file: whole lines only, through rotation, a cut and characters split anywhere', async () => {
   writeFileSync(file, 'old\none\n')
   const stop = new AbortController()
-  const lines = followLines(file, 1, stop.signal)
+  const lines = followLines(file, 1, stop)
   const next = async (): Promise<string | undefined> => (await lines.next()).value as string | undefined
   expect(await next()).toBe('one')
   const euro = Buffer.from('€2\n')
@@ -51,7 +52,7 @@ test('a followed log loses no line of many rotations between two looks', async (
   const numbers = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `line ${String(from + n)}`)
   for (const line of numbers(0, 8)) log.write(`${line}\n`)
   const stop = new AbortController()
-  const lines = followLines(file, 1, stop.signal)
+  const lines = followLines(file, 1, stop)
   expect((await lines.next()).value).toBe('line 7')
   for (const line of numbers(8, 40)) log.write(`${line}\n`)
   const seen: unknown[] = []
@@ -64,7 +65,7 @@ test('a followed log loses no line of many rotations between two looks', async (
 
 test('a file that is not there yet is waited for', async () => {
   const stop = new AbortController()
-  const lines = followLines(file, undefined, stop.signal)
+  const lines = followLines(file, undefined, stop)
   const first = lines.next()
   writeFileSync(file, 'here\n')
   expect((await first).value).toBe('here')
@@ -74,7 +75,9 @@ test('a file that is not there yet is waited for', async () => {
 
 test('logs: the path, the text, the last lines; escaped for people', async () => {
   writeFileSync(file, 'coder claimed\n\x1b[2Jevil\n')
-  const server = await openCallServer({ logs: () => ({ path: file }) })
+  let end = (): void => undefined
+  const ended = new Promise<RunRow>((resolve) => (end = () => resolve(runRow({ state: 'ended', live: false }))))
+  const server = await openCallServer({ logs: () => ({ path: file }), wait: () => ended })
   const of = (...more: string[]): ReturnType<typeof runCli> => runCli(server.dataRoot, ['logs', RUN, ...more])
   expect((await of('--path')).stdout).toBe(`${file}\n`)
   expect((await of()).stdout).toBe('coder claimed\n\\x1b[2Jevil\n')
@@ -84,6 +87,14 @@ test('logs: the path, the text, the last lines; escaped for people', async () =>
     text === 'three\n' ? interrupt() : text.includes('evil') ? appendFileSync(file, 'three\n') : undefined
   const followed = await runCli(server.dataRoot, ['logs', RUN, '-f'], { onOutput })
   expect([followed.code, followed.stdout]).toEqual([130, 'coder claimed\n\\x1b[2Jevil\nthree\n'])
+  const toItsEnd = await runCli(server.dataRoot, ['logs', RUN, '-f'], {
+    onOutput: (text) => {
+      if (text !== 'three\n') return
+      appendFileSync(file, 'last\n')
+      end()
+    },
+  })
+  expect([toItsEnd.code, toItsEnd.stdout]).toEqual([0, 'coder claimed\n\\x1b[2Jevil\nthree\nlast\n'])
   rmSync(file)
   expect(await of()).toMatchObject({ code: 0, stdout: '' })
   rmSync(root, { recursive: true })
@@ -104,13 +115,18 @@ test('transcript: Markdown in which what was said is quoted, or JSON lines; a to
   )
   expect((await of('--format', 'jsonl')).stdout).toBe(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
   expect((await of('--json')).json).toEqual({ ok: true, data: entries })
+  const sly = { at: AT, event: 'said', text: 'C1 \u009b2J, bidi \u202e, zero width \u200b, filler \u3164, €' }
+  writeFileSync(file, `${JSON.stringify(sly)}\n`)
+  const { stdout } = await of('--format', 'jsonl')
+  expect(stdout).toContain('C1 \\u009b2J, bidi \\u202e, zero width \\u200b, filler \\u3164, €')
+  expect(JSON.parse(stdout)).toEqual(sly)
   await server[Symbol.asyncDispose]()
 })
 
 test('bus logs reads the file, host or no host', async () => {
   mkdirSync(join(root, 'bus-host'))
   writeFileSync(join(root, 'bus-host', 'host.log'), `{"level":40,"time":"${AT}","pid":1,"run":"${RUN}","msg":"run \\u001b[2J ended"}\nno JSON\n`)
-  expect((await runCli(root, ['bus', 'logs'])).stdout).toBe(`2026-01-31 09:00:00 warn run \\x1b[2J ended run=${RUN}\nno JSON\n`)
+  expect((await runCli(root, ['bus', 'logs'])).stdout).toBe(`2026-01-31 09:00:00Z warn run \\x1b[2J ended run=${RUN}\nno JSON\n`)
   expect((await runCli(root, ['bus', 'logs', '-n', '1', '--json'])).json).toEqual({ ok: true, data: [{ msg: 'no JSON' }] })
 })
 

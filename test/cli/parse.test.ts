@@ -21,7 +21,18 @@ test('a moment is RFC 3339 or so long ago', () => {
   expect(moment('2026-01-31T09:00:00Z')).toBe(Date.UTC(2026, 0, 31, 9))
   expect(moment('2026-01-31T09:00:00+01:00')).toBe(Date.UTC(2026, 0, 31, 8))
   expect(moment('2026-01-31')).toBe(Date.UTC(2026, 0, 31))
-  for (const text of ['yesterday', '2026-13-01', '1', 'Jan 31 2026']) expect(refusal(() => moment(text))).toMatchObject(usage)
+  expect(moment('2028-02-29')).toBe(Date.UTC(2028, 1, 29))
+  const impossible = [
+    '2026-02-30',
+    '2026-02-29',
+    '2026-04-31T09:00:00Z',
+    '2026-00-10',
+    '2026-01-00',
+    '2026-01-31T24:00:00Z',
+    '2026-01-31T09:00:00+25:00',
+    '2026-01-31T09:00Z',
+  ]
+  for (const text of ['yesterday', '2026-13-01', '1', 'Jan 31 2026', ...impossible]) expect(refusal(() => moment(text))).toMatchObject(usage)
 })
 
 test('a deadline lies ahead by a duration, or is a time', () => {

@@ -82,7 +82,7 @@ describe('writeTemplate', () => {
     const { world, request } = createEmpty()
     mkdirSync(join(world.configDir, 'prompts'), { recursive: true })
     chmodSync(join(world.configDir, 'prompts'), 0o500)
-    await expect(writeTemplate(none, request)).rejects.toThrow(/EACCES/)
+    await expect(writeTemplate(none, request)).rejects.toThrow(/permission denied/)
     chmodSync(join(world.configDir, 'prompts'), 0o700)
     expect(readdirSync(world.configDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())).toEqual([])
     await writeTemplate(none, request) // the control

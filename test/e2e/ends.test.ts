@@ -170,6 +170,29 @@ describe.concurrent('turns', () => {
     expect(await next.result(first)).toBe('done')
   })
 
+  test('a stop that drains answers who waits, before the door closes; who gets no answer is told how to wait again', async () => {
+    await using world = new World()
+    world.business = toBusiness({ coder: {}, reviewer: {} })
+    world.configure()
+    await world.start()
+    const founder = await world.founder()
+    await founder.session('coder')
+    const answered = world.json(['ask', 'coder', 'WAIT 700\nSAY drained'])
+    const waiting = world.json(['ask', 'reviewer', 'SAY never'])
+    await until(
+      'its turn runs',
+      async () => (await founder.trail({ kind: 'message.sent' })).length === 2 && (await founder.message('m1')).state === 'delivered',
+    )
+    expect((await world.json(['bus', 'stop', '--drain', '20s'])).code).toBe(0)
+    expect(await answered).toMatchObject({ code: 0, data: { result: { body: 'drained' } } })
+    const { code, error } = await waiting
+    const { id } = error.data as unknown as { id: string }
+    expect([code, error.code, error.hint]).toEqual([10, 'host-not-running', `mosaic ask --resume ${id}`])
+    await world.start()
+    await world.must(['launch', 'reviewer'])
+    expect(await world.must(['ask', '--resume', id])).toMatchObject({ result: { body: 'never' } })
+  })
+
   test('a message that ended three runs is dead, its sender told, and the next run lives', async () => {
     const { world, founder } = await open({ coder: {} })
     await using _ = world

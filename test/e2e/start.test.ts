@@ -55,11 +55,52 @@ describe('a bus host', () => {
     expect(await capacity()).toBe(7)
   })
 
+  test('is found where a longer form of YAML says that its data root is', async () => {
+    await using world = new World()
+    const file = join(world.config, 'system.yaml')
+    world.write(file, readFileSync(file, 'utf8').replace(/^dataRoot: (.*)$/m, 'dataRoot: >-\n  $1'))
+    await world.start()
+    expect(await world.must(['bus', 'status'])).toMatchObject({ dataRoot: world.data })
+    expect((await world.run(['config', 'show'])).stdout).toContain(`dataRoot: ${world.data}\n`)
+  })
+
   test('says so when none runs: exit 10', async () => {
     await using world = new World()
     for (const args of [['ps'], ['bus', 'status'], ['bus', 'stop'], ['launch', 'coder']]) {
       const answer = await world.json(args)
       expect([args, answer.code, answer.error.code]).toEqual([args, 10, 'host-not-running'])
+    }
+  })
+
+  test('detached, tells programs its row, and why it did not start', async () => {
+    await using world = new World()
+    const start = ['bus', 'start', '--business', 'acme', '--detach']
+    const started = await world.must<{ pid: number; ready: boolean; business: string }>(start)
+    expect(started).toMatchObject({ ready: true, business: 'acme' })
+    const second = await world.json(start)
+    expect([second.code, second.error.code, second.stderr]).toEqual([11, 'host-running', ''])
+    expect(second.error.message).toContain(String(started.pid))
+    const restarted = await world.must<{ pid: number; ready: boolean }>(['bus', 'restart'])
+    expect(restarted).toMatchObject({ ready: true })
+    expect(restarted.pid).not.toBe(started.pid)
+    await world.must(['bus', 'stop'])
+    const quiet = await world.run([...start, '-q'])
+    expect(quiet.stdout).toMatch(/^\d+\n$/)
+    await world.must(['bus', 'stop'])
+    const people = await world.run(start)
+    expect(people.stdout).toMatch(/^the bus host of acme is ready \(pid \d+\)\n$/)
+    await world.must(['bus', 'stop'])
+  })
+
+  test('refused for its PM it says so to programs, detached or not, and exits 3', async () => {
+    await using world = new World()
+    world.business.launch = { by: 'pm', instances: ['coder'], max: { sonnet: 2 } }
+    world.configure()
+    for (const more of [[], ['--detach']]) {
+      const refused = await world.json(['bus', 'start', '--business', 'acme', '--pm', ...more])
+      expect([refused.code, refused.error.code]).toEqual([3, 'capacity-full'])
+      expect(refused.error.message).toMatch(/^PM launch refused: capacity-full \(/)
+      expect((await world.run(['bus', 'start', '--business', 'acme', '--pm', ...more])).stderr).toContain('PM launch refused: capacity-full (')
     }
   })
 

@@ -165,6 +165,15 @@ export class World implements AsyncDisposable {
     return { code: child.exitCode, ...out }
   }
 
+  /** Runs a command that waits, and signals it once it has said so on stderr. */
+  async interrupt(args: readonly string[], signal: NodeJS.Signals): Promise<Ran> {
+    const child = this.#spawn(args)
+    const out = collect(child)
+    child.stderr.once('data', () => child.kill(signal))
+    await once(child, 'close')
+    return { code: child.exitCode, ...out }
+  }
+
   /** The envelope of a command run with --json. */
   async json(args: readonly string[], options: RunOptions = {}): Promise<Answer> {
     const { code, stdout, stderr } = await this.run([...args, '--json'], options)

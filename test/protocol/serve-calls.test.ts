@@ -14,14 +14,17 @@ let listener: Listener
 let closed: string[]
 /** Requests of `hang` wait for this. */
 let release: () => void
+let closing: AbortController
 
 beforeEach(async () => {
   dir = mkdtempSync('/tmp/mc-')
   const sessions: string[] = []
   closed = sessions
   const hung = new Promise<void>((resolve) => (release = resolve))
+  closing = new AbortController()
   const server: CallServer<string> = {
     frameLimit: 64 * 1024,
+    closing: closing.signal,
     firstFrameMs: 300,
     log: silentLog,
     hello: (call) => (call.method === 'hello' ? Promise.resolve({ session: 'one', result: 'hi' }) : Promise.reject(new AppError('unauthenticated', ''))),
@@ -156,4 +159,23 @@ test('a peer that stops reading stops being read', async () => {
   for (; written < 2000 && socket.write(big); written++) await new Promise(setImmediate)
   expect(written).toBeLessThan(2000)
   socket.destroy()
+})
+
+test('a server that closes answers its waits, hears nothing more, and ends every connection, new ones too', async () => {
+  const [waiting, idle] = [await open(), await open()]
+  const ends = [waiting, idle].map((socket) => once(socket, 'end'))
+  await exchange(idle, frame(HELLO), 1)
+  const replies = exchange(waiting, frame(HELLO) + frame({ id: 1, method: 'hang' }) + frame({ id: 2, method: 'echo' }), 4)
+  await once(waiting, 'data')
+  await exchange(waiting, frame({ id: 3, method: 'echo' }), 1) // what came before is taken by now
+  closing.abort()
+  idle.write(frame({ id: 4, method: 'echo' }))
+  expect((await replies).map(({ id, result }) => [id, result])).toContainEqual([1, 'aborted'])
+  await Promise.all(ends)
+  const late = await open()
+  late.resume()
+  await once(late, 'end')
+  for (const socket of [waiting, idle, late]) socket.destroy()
+  await listener.emptied(5000)
+  expect(listener.connections()).toBe(0)
 })

@@ -1,8 +1,8 @@
-import { CLIENT_PROTOCOL } from '../../client/connect.ts'
 import { CODES, type ErrorCode } from '../../core/codes.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { toUsage } from '../parse.ts'
 import { table } from '../render.ts'
+import { toVersionRow } from '../version-row.ts'
 
 function codes(context: CliContext): Result {
   const rows = (Object.keys(CODES) as ErrorCode[]).map((code) => ({ code, ...CODES[code] }))
@@ -18,8 +18,7 @@ async function help(context: CliContext, input: Input): Promise<Result> {
 }
 
 function version(context: CliContext): Promise<Result> {
-  const data = { version: context.version, protocol: CLIENT_PROTOCOL, node: process.versions.node }
-  return Promise.resolve({ data, human: () => `mosaic ${context.version}`, ids: [context.version] })
+  return Promise.resolve({ data: toVersionRow(context.version), human: () => `mosaic ${context.version}`, ids: [context.version] })
 }
 
 export const commands: readonly CommandSpec[] = [

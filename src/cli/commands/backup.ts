@@ -4,6 +4,7 @@ import { AppError } from '../../core/errors.ts'
 import { escapeLine } from '../../core/escape.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { dataRootIn, findDataRoot } from '../data-root.ts'
+import { toFileName } from '../input.ts'
 import { fields } from '../render.ts'
 
 /** Without a running host the store is copied directly. */
@@ -32,7 +33,7 @@ async function tellUnsaved(context: CliContext, isRunning: boolean): Promise<voi
 
 async function backup(context: CliContext, input: Input): Promise<Result> {
   const { env, home, cwd, version, signal } = context
-  const file = resolve(cwd, input.arg(0))
+  const file = resolve(cwd, toFileName(input.arg(0)))
   const askHost = await hostOf(context)
   const { makeBackup } = await import('../../daemon/backup/make.ts')
   const dataRoot = await findDataRoot({ dataRoot: context.options.dataRoot, env, home })
@@ -46,11 +47,13 @@ async function backup(context: CliContext, input: Input): Promise<Result> {
 
 async function restore(context: CliContext, input: Input): Promise<Result> {
   const { env, home, cwd, options } = context
-  const [file, configDir] = [resolve(cwd, input.arg(0)), resolveConfigDir(env, home)]
+  const [file, configDir] = [resolve(cwd, toFileName(input.arg(0))), resolveConfigDir(env, home)]
   const { restoreBackup } = await import('../../daemon/backup/restore.ts')
+  const dryRun = input.flag('dryRun')
   const { manifest, dataRoot, configRestored } = await restoreBackup({
     file,
     configDir,
+    dryRun,
     signal: context.signal,
     // on a new machine there is no system.yaml but the one in the backup
     findDataRoot: async (systemFile) =>
@@ -59,7 +62,9 @@ async function restore(context: CliContext, input: Input): Promise<Result> {
   const where = options.dataRoot === undefined ? '' : ` --data-root ${dataRoot}`
   const { records, head, schema } = manifest
   const data = { file, dataRoot, configDir: configRestored ? configDir : null, records, head, schema }
-  if (!configRestored) context.out.note(`note: the configuration in ${configDir} was left as it is; tar -xf ${file} config has the other`)
+  if (!configRestored)
+    context.out.note(`note: the configuration in ${configDir} ${dryRun ? 'would be' : 'was'} left as it is; tar -xf ${file} config has the other`)
+  if (dryRun) return { data, human: () => `${fields(context.out, data)}nothing was restored: it would go to ${dataRoot}\n`, ids: [head] }
   context.out.note('note: credentials and env roots are in no backup')
   return { data, human: () => `${fields(context.out, data)}next: mosaic bus start${where}, then mosaic trail verify --head ${head}${where}\n`, ids: [head] }
 }
@@ -75,6 +80,7 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'restore <file>',
     summary: 'put a backup into an absent or empty data root',
+    options: [{ flags: '--dry-run', summary: 'only verify the backup, and say where it would go' }],
     examples: ['mosaic restore mosaic-monday.tar', 'mosaic restore mosaic-monday.tar --data-root ~/restored'],
     settles: true,
     run: restore,

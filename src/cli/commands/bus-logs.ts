@@ -35,8 +35,7 @@ async function logs(context: CliContext, input: Input): Promise<Result> {
     throw new AppError('host-not-running', `no bus host has written ${path}`, { hint: 'mosaic bus start', cause: error })
   })
   if (input.flag('follow')) {
-    for await (const line of followLines(path, count, context.signal))
-      context.out.emit({ data: parseLine(line) ?? { msg: line }, human: () => toLogLine(line) })
+    for await (const line of followLines(path, count, context)) context.out.emit({ data: parseLine(line) ?? { msg: line }, human: () => toLogLine(line) })
   }
   return { data: lines.map((line) => parseLine(line) ?? { msg: line }), human: () => lines.map((line) => `${toLogLine(line)}\n`).join(''), ids: [path] }
 }

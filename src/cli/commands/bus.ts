@@ -1,9 +1,10 @@
-import type { ControlClient } from '../../client/control.ts'
+import { type ControlClient, openControl } from '../../client/control.ts'
 import { AppError } from '../../core/errors.ts'
 import { escapeLine } from '../../core/escape.ts'
 import type { StatusRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
-import { duration } from '../parse.ts'
+import { toAppError } from '../output.ts'
+import { patience } from '../parse.ts'
 import { fields, table } from '../render.ts'
 import { findDataRoot } from '../data-root.ts'
 import { doneResult } from '../results.ts'
@@ -16,18 +17,41 @@ interface StartOptions {
   readonly detach: boolean
 }
 
+/** For programs stdout gets the row alone, once the host is ready. */
+const forPrograms = ({ options }: CliContext): boolean => options.json || options.quiet
+
 /** The daemon is loaded here and nowhere else: no other verb pays for it. */
-async function startHost(context: CliContext, { business, pm, detach }: StartOptions): Promise<number> {
-  const [{ startBusHost }, { resolveConfigDir }] = await Promise.all([import('../../daemon/main.ts'), import('../../config/paths.ts')])
+async function startHost(context: CliContext, { business, pm, detach }: StartOptions): Promise<void> {
+  const [{ startBusHost }, { announceRefusal }, { resolveConfigDir }] = await Promise.all([
+    import('../../daemon/main.ts'),
+    import('../../daemon/detach.ts'),
+    import('../../config/paths.ts'),
+  ])
   const { dataRoot } = context.options
-  return startBusHost({
-    configDir: resolveConfigDir(context.env, context.home),
-    ...(dataRoot === undefined ? {} : { dataRoot }),
-    ...(business === undefined ? {} : { business }),
-    pm,
-    detach,
-    env: context.env,
-  })
+  try {
+    await startBusHost({
+      configDir: resolveConfigDir(context.env, context.home),
+      ...(dataRoot === undefined ? {} : { dataRoot }),
+      ...(business === undefined ? {} : { business }),
+      pm,
+      detach,
+      env: context.env,
+      say: (line) => (forPrograms(context) ? context.out.note(line) : context.out.write(`${line}\n`)),
+      onReady: (row) => (forPrograms(context) ? context.out.emit(statusResult(context, row)) : undefined),
+    })
+  } catch (error) {
+    await announceRefusal(toAppError(error))
+    throw error
+  }
+}
+
+/** Starts it without a terminal; its row once it is ready. The connection to a host that was there before is of no use. */
+async function startDetached(context: CliContext, options: Omit<StartOptions, 'detach'>): Promise<Result> {
+  await startHost(context, { ...options, detach: true })
+  const { version, env, home, signal } = context
+  await using control = await openControl({ dataRoot: await findDataRoot({ dataRoot: context.options.dataRoot, env, home }), version, signal })
+  const row = await control.call('status', {})
+  return doneResult(row, `the bus host of ${row.business} is ready (pid ${String(row.pid)})`, String(row.pid))
 }
 
 /** Becomes that user and runs this program anew, without --user; returns only when we are that user already. */
@@ -41,20 +65,24 @@ async function becomeUser(context: CliContext, name: string, argv: readonly stri
   become(name, argv, context.env)
 }
 
-async function start(context: CliContext, input: Input): Promise<number> {
+async function start(context: CliContext, input: Input): Promise<Result | number> {
   const [user, business] = [input.text('user'), input.text('business')]
   const [pm, detach] = [input.flag('pm'), input.flag('detach')]
   if (user !== undefined) {
-    const { dataRoot } = context.options
+    const { dataRoot, json, quiet } = context.options
     const options = [
       business === undefined ? [] : ['--business', business],
       pm ? ['--pm'] : [],
       detach ? ['--detach'] : [],
       dataRoot === undefined ? [] : ['--data-root', dataRoot],
+      json ? ['--json'] : [],
+      quiet ? ['--quiet'] : [],
     ]
     await becomeUser(context, user, [process.argv[1] ?? 'mosaic', 'bus', 'start', ...options.flat()])
   }
-  return startHost(context, { business, pm, detach })
+  if (detach) return startDetached(context, { business, pm })
+  await startHost(context, { business, pm, detach })
+  return 0
 }
 
 function toStatusText(out: Output, row: StatusRow): string {
@@ -68,9 +96,10 @@ function toStatusText(out: Output, row: StatusRow): string {
   return `${fields(out, more)}${slots.length === 0 ? '' : `\n${table(out, ['FAMILY', 'LIVE', 'LIMIT'], slots)}`}${lines === '' ? '' : `\n${lines}`}`
 }
 
+const statusResult = ({ out }: CliContext, row: StatusRow): Result => ({ data: row, human: () => toStatusText(out, row), ids: [String(row.pid)] })
+
 async function status(context: CliContext): Promise<Result> {
-  const row = await (await context.control()).call('status', {})
-  return { data: row, human: () => toStatusText(context.out, row), ids: [String(row.pid)] }
+  return statusResult(context, await (await context.control()).call('status', {}))
 }
 
 interface Stopped {
@@ -108,7 +137,17 @@ async function stopHost(context: CliContext, input: Input): Promise<Stopped> {
   }
 }
 
+/** What a stop would end: the host and its sessions. */
+async function wouldStop(context: CliContext, then: string): Promise<Result> {
+  const control = await context.control()
+  const [{ pid, business }, runs] = await Promise.all([control.call('status', {}), control.call('ps', {})])
+  const sessions = runs.filter(({ live }) => live).map(({ run, instance }) => ({ run, instance }))
+  const lines = sessions.map(({ run, instance }) => `would end ${run} (${instance})\n`).join('')
+  return { data: { pid, business, sessions }, human: () => `would ${then} the bus host of ${business} (pid ${String(pid)})\n${lines}`, ids: [String(pid)] }
+}
+
 async function stop(context: CliContext, input: Input): Promise<Result> {
+  if (input.flag('dryRun')) return wouldStop(context, 'stop')
   const { pid, business } = await stopHost(context, input)
   return doneResult({ pid, business }, `the bus host${business === null ? '' : ` of ${business}`} (pid ${String(pid)}) has stopped`, String(pid))
 }
@@ -120,23 +159,31 @@ async function assertStartable(context: CliContext): Promise<void> {
   await loadConfig({ configDir: resolveConfigDir(env, home), home, env, ...(options.dataRoot === undefined ? {} : { dataRoot: options.dataRoot }) })
 }
 
-async function restart(context: CliContext, input: Input): Promise<number> {
+async function restart(context: CliContext, input: Input): Promise<Result> {
   await assertStartable(context)
+  if (input.flag('dryRun')) return wouldStop(context, 'restart')
   const { business } = await stopHost(context, input)
-  return startHost(context, { business: input.text('business') ?? business ?? undefined, pm: input.flag('pm'), detach: true })
+  return startDetached(context, { business: input.text('business') ?? business ?? undefined, pm: input.flag('pm') })
 }
 
+const STILL = 'the old configuration still serves'
+
 async function reload(context: CliContext): Promise<Result> {
-  const facts = await (await context.control()).call('reload', {})
+  const facts = await (await context.control()).call('reload', {}).catch((error: unknown) => {
+    if (!(error instanceof AppError) || !error.code.startsWith('config-')) throw error
+    throw new AppError(error.code, `${error.message}; ${STILL}`, { hint: error.hint ?? 'mosaic config check', data: error.data, cause: error })
+  })
   if (Array.isArray(facts.errors) && facts.errors.length > 0)
-    throw new AppError('config-invalid', 'the configuration is not valid; the old one still serves', { hint: 'mosaic config check', data: facts })
+    throw new AppError('config-invalid', `the configuration is not valid; ${STILL}`, { hint: 'mosaic config check', data: facts })
   return { data: facts, human: () => `reloaded\n${fields(context.out, facts)}` }
 }
 
 const BUSINESS = { flags: '--business <id>', summary: 'which business, when there are more' }
 const PM = { flags: '--pm', summary: 'launch the instance that may launch the others, too' }
-const DRAIN = { flags: '--drain <D>', summary: 'let running turns end within this time', parse: duration }
-const TIMEOUT = { flags: '--timeout <D>', summary: 'how long each session may take before it is killed (default: 10s)', parse: duration }
+const DRAIN = { flags: '--drain <D>', summary: 'let running turns end within this time', parse: patience }
+const TIMEOUT = { flags: '--timeout <D>', summary: 'how long each session may take before it is killed (default: 10s)', parse: patience }
+
+const DRY_RUN = { flags: '--dry-run', summary: 'only say what would be stopped' }
 
 export const commands: readonly CommandSpec[] = [
   {
@@ -147,8 +194,8 @@ export const commands: readonly CommandSpec[] = [
     handlesSignals: true,
     run: start,
   },
-  { name: 'bus stop', summary: 'stop it with all its sessions, and wait until it is gone', options: [DRAIN, TIMEOUT], run: stop },
-  { name: 'bus restart', summary: 'stop it and start it again, detached', options: [BUSINESS, PM, DRAIN, TIMEOUT], run: restart },
+  { name: 'bus stop', summary: 'stop it with all its sessions, and wait until it is gone', options: [DRAIN, TIMEOUT, DRY_RUN], run: stop },
+  { name: 'bus restart', summary: 'stop it and start it again, detached', options: [BUSINESS, PM, DRAIN, TIMEOUT, DRY_RUN], run: restart },
   { name: 'bus status', summary: 'what it serves, and how much of it', run: status },
   { name: 'bus reload', summary: 'read the configuration again; an invalid one changes nothing', run: reload },
   BUS_LOGS,

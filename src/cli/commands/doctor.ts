@@ -1,8 +1,11 @@
 import { resolve } from 'node:path'
 import type { Category, CheckRow } from '../../doctor/check.ts'
 import type { Examination } from '../../doctor/doctor.ts'
+import { AppError } from '../../core/errors.ts'
 import { escapeLine } from '../../core/escape.ts'
 import type { CliContext, CommandSpec, Input, Output, Result, Style } from '../context.ts'
+import { toFileName } from '../input.ts'
+import { toAppError } from '../output.ts'
 import { toUsage } from '../parse.ts'
 
 const STYLES: Readonly<Record<CheckRow['state'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' }
@@ -61,6 +64,20 @@ async function examine(context: CliContext, input: Input): Promise<Examination> 
   return look({ env, home, version, dataRoot: options.dataRoot, log: silentLog, categories, fix: input.flag('fix') })
 }
 
+/** What was found is not lost with a file that cannot be written. */
+async function saveBundle(context: CliContext, bundle: string, examination: Examination): Promise<void> {
+  const { writeBundle } = await import('../../doctor/bundle.ts')
+  const path = resolve(context.cwd, toFileName(bundle))
+  try {
+    await writeBundle(path, examination)
+    context.out.note(`wrote ${path}: read it before you send it`)
+  } catch (error) {
+    const { code, message, hint = 'name another file' } = toAppError(error)
+    if (!context.options.json) context.out.write(toText(context.out, examination.checks))
+    throw new AppError(code, message, { hint, data: { checks: examination.checks }, cause: error })
+  }
+}
+
 async function run(context: CliContext, input: Input): Promise<Result> {
   const user = input.text('user')
   if (user !== undefined) await becomeUser(context, user)
@@ -68,12 +85,7 @@ async function run(context: CliContext, input: Input): Promise<Result> {
   const { checks, fixed } = examination
   for (const line of fixed) context.out.note(`fix: ${line}`)
   const bundle = input.text('bundle')
-  if (bundle !== undefined) {
-    const { writeBundle } = await import('../../doctor/bundle.ts')
-    const path = resolve(context.cwd, bundle)
-    writeBundle(path, examination)
-    context.out.note(`wrote ${path}: read it before you send it`)
-  }
+  if (bundle !== undefined) await saveBundle(context, bundle, examination)
   const failed = checks.filter(({ state }) => state === 'fail')
   return {
     data: { checks },

@@ -1,7 +1,7 @@
-import { AppError } from '../../core/errors.ts'
+import { escapeLine } from '../../core/escape.ts'
 import type { EnvRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
-import { fields, size, table } from '../render.ts'
+import { size, table } from '../render.ts'
 import { doneResult, listResult } from '../results.ts'
 
 const unsavedOf = (row: EnvRow): string => row.unsaved.map(({ project, reason }) => `${project} (${reason})`).join(', ')
@@ -37,14 +37,9 @@ async function du(context: CliContext): Promise<Result> {
 
 async function release(context: CliContext, input: Input): Promise<Result> {
   const env = input.arg(0)
-  const control = await context.control()
-  if (input.flag('dryRun')) {
-    const row = (await control.call('env.list', {})).find((found) => found.env === env)
-    if (row === undefined) throw new AppError('env-not-found', `there is no env root ${env}`, { hint: 'mosaic env list' })
-    return doneResult(row, `would move ${row.envRoot} aside`, env)
-  }
-  const facts = await control.call('env.release', { env })
-  return { data: facts, human: () => `released ${env}\n${fields(context.out, facts)}`, ids: [env] }
+  const dryRun = input.flag('dryRun')
+  const row = await (await context.control()).call('env.release', { env, ...(dryRun ? { dryRun } : {}) })
+  return doneResult(row, `${dryRun ? 'would move' : 'moved'} the env root ${escapeLine(row.env)} to ${escapeLine(row.path)}`, env)
 }
 
 /** Rows whose fields the host chooses: a column for each that any row has. */
@@ -68,7 +63,8 @@ function toTable(out: Output, rows: readonly Readonly<Record<string, unknown>>[]
 async function gc(context: CliContext, input: Input): Promise<Result> {
   const apply = input.flag('apply')
   const rows = await (await context.control()).call('gc', { apply })
-  if (!apply && rows.length > 0) context.out.note('nothing was removed; mosaic gc --apply does it')
+  if (rows.length === 0) context.out.note('nothing to remove')
+  else if (!apply) context.out.note('nothing was removed; mosaic gc --apply does it')
   return { data: rows, human: () => toTable(context.out, rows) }
 }
 
@@ -84,7 +80,10 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'gc',
     summary: 'what could be removed: old run directories, free env roots, caches',
-    options: [{ flags: '--apply', summary: 'remove it' }],
+    options: [
+      { flags: '--apply', summary: 'remove it' },
+      { flags: '--dry-run', summary: 'only say what (the default)', conflicts: ['apply'] },
+    ],
     run: gc,
   },
 ]

@@ -20,24 +20,28 @@ async function readInbox(context: CliContext, after: string | undefined, waitMs?
   return (await context.control()).call('inbox', { ...(after === undefined ? {} : { after }), ...(waitMs === undefined ? {} : { waitMs }) })
 }
 
-async function followInbox(context: CliContext): Promise<never> {
+/** Not shown before, or a REQUEST that waits for its answer. */
+const isOpen = (row: MessageRow): boolean => (row.class === 'REQUEST' ? row.state !== 'answered' && row.state !== 'dead' : isToAcknowledge(row))
+
+async function followInbox(context: CliContext, isWanted: (row: MessageRow) => boolean): Promise<never> {
   let after: string | undefined
   for (;;) {
     const rows = await readInbox(context, after, FOLLOW_WAIT_MS)
-    for (const row of rows) context.out.emit(messageResult(context.out, row))
+    for (const row of rows.filter(isWanted)) context.out.emit(messageResult(context.out, row))
     await acknowledge(context, rows)
     after = rows.at(-1)?.id ?? after
   }
 }
 
 async function inbox(context: CliContext, input: Input): Promise<Result> {
-  if (input.flag('follow')) return followInbox(context)
+  const isWanted = input.flag('new') ? isOpen : (): boolean => true
+  if (input.flag('follow')) return followInbox(context, isWanted)
   const rows = await allPages<MessageRow, string>(
     (after) => readInbox(context, after),
     (row) => row.id,
   )
   await acknowledge(context, rows)
-  return messagesResult(context.out, rows)
+  return messagesResult(context.out, rows.filter(isWanted))
 }
 
 async function answer(context: CliContext, input: Input): Promise<Result> {
@@ -49,6 +53,14 @@ async function answer(context: CliContext, input: Input): Promise<Result> {
 }
 
 export const commands: readonly CommandSpec[] = [
-  { name: 'inbox', summary: 'what agents sent to you', options: [{ flags: '-f, --follow', summary: 'go on with what comes' }], run: inbox },
-  { name: 'answer <id> <text>', summary: 'answer a REQUEST of an agent; - reads standard input', examples: ['mosaic answer m-17 "blue"'], run: answer },
+  {
+    name: 'inbox',
+    summary: 'what agents sent to you',
+    options: [
+      { flags: '-f, --follow', summary: 'go on with what comes' },
+      { flags: '--new', summary: 'only what was not shown before, and REQUESTs without an answer' },
+    ],
+    run: inbox,
+  },
+  { name: 'answer <id> <text>', summary: 'answer a REQUEST of an agent; - reads standard input', examples: ['mosaic answer m17 "blue"'], run: answer },
 ]

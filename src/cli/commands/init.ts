@@ -1,7 +1,9 @@
+import { statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import type { InitResult } from '../../config/init.ts'
 import { type Template, TEMPLATES } from '../../config/templates.ts'
+import { AppError } from '../../core/errors.ts'
 import { escapeLine } from '../../core/escape.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { oneOf, toUsage } from '../parse.ts'
@@ -18,13 +20,22 @@ function userName(env: NodeJS.ProcessEnv): string {
   }
 }
 
+/** Throws `file-unusable`, naming it, when there is no directory of that name. */
+function assertDirectory(dir: string): void {
+  if (!statSync(dir).isDirectory()) throw new AppError('file-unusable', `${dir} is no directory`, { hint: `look at it: ls -ld ${dir}` })
+}
+
 async function run(context: CliContext, input: Input): Promise<Result> {
+  if (process.getuid?.() === 0)
+    throw new AppError('runs-as-root', 'a founder is no root: the bus host never runs as root', { hint: 'runuser -u NAME -- mosaic init' })
   const { env, home, cwd, options, out } = context
   const [{ writeTemplate }, { resolveConfigDir }, { isOnPath }] = await Promise.all([
     import('../../config/init.ts'),
     import('../../config/paths.ts'),
     import('../../config/programs.ts'),
   ])
+  const dir = resolve(cwd, input.args[0] ?? '.')
+  assertDirectory(dir)
   const template = input.text('template') ?? 'solo'
   if (!isTemplate(template)) throw toUsage(`there is no template ${template}`)
   const result = await writeTemplate(
@@ -34,7 +45,7 @@ async function run(context: CliContext, input: Input): Promise<Result> {
       home,
       env,
       dataRoot: options.dataRoot,
-      dir: resolve(cwd, input.args[0] ?? '.'),
+      dir,
       template,
       business: input.text('business'),
       founder: userName(env),

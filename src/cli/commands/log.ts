@@ -1,9 +1,10 @@
+import { CODES } from '../../core/codes.ts'
 import { escapeLine } from '../../core/escape.ts'
 import type { LaunchEvent } from '../../protocol/common.ts'
 import type { LogRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { allPages, follow } from '../follow.ts'
-import { integer, oneOf } from '../parse.ts'
+import { assertWord, integer, oneOf } from '../parse.ts'
 import { shortTime, table, toCell } from '../render.ts'
 import { listResult, rowResult } from '../results.ts'
 
@@ -25,6 +26,7 @@ const toLine = (row: LogRow): string =>
 async function log(context: CliContext, input: Input): Promise<Result> {
   const event = EVENTS.find((name) => name === input.text('event'))
   const code = input.text('code')
+  if (code !== undefined) assertWord(code, Object.keys(CODES), 'code')
   const only = { ...(event === undefined ? {} : { event }), ...(code === undefined ? {} : { code }) }
   const control = await context.control()
   const page = (after: number | undefined, waitMs: number | undefined): Promise<readonly LogRow[]> =>

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { AppError, errnoOf } from '../../core/errors.ts'
-import { escapeLine, escapeText } from '../../core/escape.ts'
+import { escapeLine, escapeText, toSafeJson } from '../../core/escape.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { integer, oneOf } from '../parse.ts'
 import { block, toCell } from '../render.ts'
 import { followLines, readLines } from '../tail.ts'
+import { waitEnd } from './sessions.ts'
 
 /** How the lines of a file become results: all at once, and one by one with -f. */
 interface View {
@@ -24,13 +25,28 @@ async function linesOf(path: string, count: number | undefined): Promise<string[
   }
 }
 
-async function showFile(context: CliContext, path: string, input: Input, view: View): Promise<Result> {
-  const count = input.number('lines')
-  const lines = await linesOf(path, count)
-  if (input.flag('follow')) {
-    for await (const line of followLines(path, count, context.signal)) context.out.emit(view.one(line))
+/** Aborts when the run has ended: nothing is written from then on. What keeps that from being known ends the verb. */
+function overWith(context: CliContext, run: string): { readonly over: AbortSignal; readonly failed: Promise<never> } {
+  const over = new AbortController()
+  const failed = new Promise<never>((_, reject) => {
+    waitEnd(context, run, undefined).then(() => over.abort(), reject)
+  })
+  failed.catch(() => undefined)
+  return { over: over.signal, failed }
+}
+
+async function followFile(context: CliContext, path: string, input: Input, view: View): Promise<number> {
+  const { over, failed } = overWith(context, input.arg(0))
+  const follow = async (): Promise<number> => {
+    for await (const line of followLines(path, input.number('lines'), { signal: context.signal, over })) context.out.emit(view.one(line))
+    return 0
   }
-  return view.all(path, lines)
+  return Promise.race([follow(), failed])
+}
+
+async function showFile(context: CliContext, path: string, input: Input, view: View): Promise<Result | number> {
+  const lines = await linesOf(path, input.number('lines'))
+  return input.flag('follow') ? followFile(context, path, input, view) : view.all(path, lines)
 }
 
 const LOG_VIEW: View = {
@@ -42,7 +58,7 @@ const LOG_VIEW: View = {
   one: (line) => ({ data: { line }, human: () => escapeLine(line) }),
 }
 
-async function logs(context: CliContext, input: Input): Promise<Result> {
+async function logs(context: CliContext, input: Input): Promise<Result | number> {
   const row = await (await context.control()).call('logs', { run: input.arg(0) })
   if (input.flag('path')) return { data: { path: row.path }, human: () => row.path, ids: [row.path] }
   return showFile(context, row.path, input, LOG_VIEW)
@@ -72,7 +88,7 @@ function toTranscriptView(format: string): View {
   const human = (line: string): string => {
     const entry = toEntry(line)
     if (entry === null) return ''
-    return format === 'jsonl' ? `${line}\n` : `${toMarkdown(entry)}\n`
+    return format === 'jsonl' ? `${toSafeJson(entry)}\n` : `${toMarkdown(entry)}\n`
   }
   return {
     all: (_, lines) => ({ data: lines.map(toEntry).filter((entry) => entry !== null), human: () => lines.map(human).join('') }),
@@ -80,12 +96,12 @@ function toTranscriptView(format: string): View {
   }
 }
 
-async function transcript(context: CliContext, input: Input): Promise<Result> {
+async function transcript(context: CliContext, input: Input): Promise<Result | number> {
   const row = await (await context.control()).call('transcript', { run: input.arg(0) })
   return showFile(context, row.path, input, toTranscriptView(input.text('format') ?? 'md'))
 }
 
-const FOLLOW = { flags: '-f, --follow', summary: 'go on with what comes' }
+const FOLLOW = { flags: '-f, --follow', summary: 'go on with what comes, until the run has ended' }
 const LINES = { flags: '-n, --lines <N>', summary: 'the last N only', parse: integer }
 
 export const commands: readonly CommandSpec[] = [

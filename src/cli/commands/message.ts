@@ -2,7 +2,7 @@ import type { MessageClass } from '../../protocol/common.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { readText } from '../input.ts'
 import { messageResult, messagesResult } from '../messages.ts'
-import { deadline, oneOf, toUsage } from '../parse.ts'
+import { assertText, deadline, oneOf, toUsage } from '../parse.ts'
 import { ago, table } from '../render.ts'
 import { doneResult, listResult } from '../results.ts'
 
@@ -14,7 +14,11 @@ async function send(context: CliContext, input: Input): Promise<Result> {
   const to = input.text('to')
   if (!isClass(type) || to === undefined) throw toUsage('a message needs --to and --class', 'mosaic message send --help')
   const [subject, replyTo, due] = [input.text('subject'), input.text('inReplyTo'), input.text('deadline')]
+  if (type === 'RESULT' && replyTo === undefined) throw toUsage('a RESULT names the REQUEST that it answers: --in-reply-to ID', 'mosaic message owed')
+  if (type !== 'REQUEST' && due !== undefined) throw toUsage(`--deadline goes with --class REQUEST, and this is a ${type}`)
+  if (type !== 'RESULT' && input.flag('failed')) throw toUsage(`--failed goes with --class RESULT, and this is a ${type}`)
   const body = await readText(context, input.arg(0))
+  if (type === 'REQUEST') assertText(body, 'the REQUEST')
   const params = {
     to,
     class: type,

@@ -1,7 +1,7 @@
 import { escapeLine } from '../../core/escape.ts'
 import type { ReviewRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
-import { oneOf } from '../parse.ts'
+import { oneOf, toUsage } from '../parse.ts'
 import { table } from '../render.ts'
 import { doneResult, listResult, rowResult } from '../results.ts'
 
@@ -27,8 +27,7 @@ async function show(context: CliContext, input: Input): Promise<Result> {
 }
 
 /** The commit that is judged: the request's own unless the command line names one; a unique beginning is enough. */
-const commitOf = (row: ReviewRow, given: string | undefined): string =>
-  given === undefined || (given.length >= SHORTEST_OID && row.commit.startsWith(given)) ? row.commit : given
+const commitOf = (row: ReviewRow, given: string | undefined): string => (given === undefined || row.commit.startsWith(given) ? row.commit : given)
 
 const judge =
   (verdict: 'approve' | 'reject', word: string) =>
@@ -40,8 +39,14 @@ const judge =
     return doneResult(row, `${word} ${commit.slice(0, SHORT_OID)} for ${escapeLine(asked.task)}`, asked.request)
   }
 
+function oid(text: string): string {
+  if (!new RegExp(`^[0-9a-f]{${String(SHORTEST_OID)},40}$`).test(text))
+    throw toUsage(`${JSON.stringify(text)} is no commit: at least its first ${String(SHORTEST_OID)} of 40 hex digits are needed`)
+  return text
+}
+
 const VERDICT_OPTIONS = [
-  { flags: '--commit <oid>', summary: 'the commit that you have read; another one is refused' },
+  { flags: '--commit <oid>', summary: 'the commit that you have read; another one is refused', parse: oid },
   { flags: '--note <text>', summary: 'what the author should know' },
 ]
 

@@ -64,8 +64,12 @@ async function install(context: CliContext, input: Input): Promise<Result> {
 async function uninstall(context: CliContext, input: Input): Promise<Result> {
   const described = await describe(context, input)
   assertMay(described, 'uninstall')
-  const { uninstallUnit } = await import('../../service/install.ts')
+  const { assertUninstallable, uninstallUnit } = await import('../../service/install.ts')
   const { places, systemctl, account } = described
+  if (input.flag('dryRun')) {
+    assertUninstallable({ places, account })
+    return doneResult({ unit: places.name, path: places.unit }, `would stop ${places.name} and remove ${toCell(places.unit)}`, places.name)
+  }
   uninstallUnit(systemctl, { places, account })
   return doneResult(
     { unit: places.name, path: places.unit },
@@ -93,6 +97,8 @@ const WHERE: readonly OptionSpec[] = [
 ]
 const PM: OptionSpec = { flags: '--pm', summary: 'launch the instance that may launch the others, too' }
 
+const DRY_RUN: OptionSpec = { flags: '--dry-run', summary: 'only say what would be removed' }
+
 export const commands: readonly CommandSpec[] = [
   { name: 'service print', summary: 'print the systemd unit of the bus host', options: [...WHERE, PM], run: print },
   {
@@ -102,6 +108,6 @@ export const commands: readonly CommandSpec[] = [
     examples: ['mosaic service install --user --pm', 'sudo mosaic service install --system --as ada --pm'],
     run: install,
   },
-  { name: 'service uninstall', summary: 'stop and remove the unit; credentials and data stay', options: WHERE, run: uninstall },
+  { name: 'service uninstall', summary: 'stop and remove the unit; credentials and data stay', options: [...WHERE, DRY_RUN], run: uninstall },
   { name: 'service status', summary: 'is it installed, and does it run; exit 1 when it does not', options: WHERE, run: status },
 ]

@@ -3,7 +3,7 @@ import type { RunRow } from '../../protocol/rows.ts'
 import { AppError } from '../../core/errors.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
 import { waitFor } from '../follow.ts'
-import { duration, toUsage } from '../parse.ts'
+import { duration, patience, toUsage } from '../parse.ts'
 import { ago, table } from '../render.ts'
 import { doneResult, listResult, rowResult } from '../results.ts'
 
@@ -47,35 +47,25 @@ async function toTarget(context: CliContext, text: string): Promise<{ run: strin
   return agents.some(({ instance }) => instance === text) ? { instance: text } : { run: text }
 }
 
-async function wouldStop(context: CliContext, target: { run: string } | { instance: string } | { all: true }): Promise<Result> {
-  const live = (await (await context.control()).call('ps', {})).filter((row) => row.live)
-  const rows = live.filter((row) => ('run' in target ? row.run.startsWith(target.run) : 'instance' in target ? row.instance === target.instance : true))
-  if (rows.length === 0 && !('all' in target))
-    throw new AppError('not-running', `${'run' in target ? target.run : target.instance} does not run`, { hint: 'mosaic ps' })
-  return listResult(
-    rows,
-    (row) => row.run,
-    () => rows.map((row) => `would stop ${row.run} (${row.instance})\n`).join(''),
-  )
-}
-
 async function stop(context: CliContext, input: Input): Promise<Result> {
   const timeoutMs = input.number('timeout')
   const [name] = input.args
   if ((name === undefined) !== input.flag('all')) throw toUsage('stop takes a run, an instance or --all', 'mosaic stop coder')
   const target = name === undefined ? { all: true as const } : await toTarget(context, name)
-  if (input.flag('dryRun')) return wouldStop(context, target)
-  const rows = [await (await context.control()).call('stop', { ...target, ...(timeoutMs === undefined ? {} : { timeoutMs }) })].flat()
+  const dryRun = input.flag('dryRun')
+  const params = { ...target, ...(timeoutMs === undefined ? {} : { timeoutMs }), ...(dryRun ? { dryRun } : {}) }
+  const rows = await (await context.control()).call('stop', params)
   return listResult(
     rows,
     (row) => row.run,
-    () => rows.map((row) => `stopped ${row.run} (${row.instance})\n`).join(''),
+    () => rows.map((row) => `${dryRun ? 'would stop' : 'stopped'} ${row.run} (${row.instance})\n`).join(''),
   )
 }
 
 async function kill(context: CliContext, input: Input): Promise<Result> {
-  const row = await (await context.control()).call('kill', { run: input.arg(0) })
-  return doneResult(row, `killed ${row.run} (${row.instance})`, row.run)
+  const dryRun = input.flag('dryRun')
+  const row = await (await context.control()).call('kill', { run: input.arg(0), ...(dryRun ? { dryRun } : {}) })
+  return doneResult(row, `${dryRun ? 'would kill' : 'killed'} ${row.run} (${row.instance})`, row.run)
 }
 
 const setPaused =
@@ -102,8 +92,6 @@ async function wait(context: CliContext, input: Input): Promise<Result> {
   return doneResult(row, `${row.run} (${row.instance}) ended: ${endOf(row) ?? 'unknown'}`, row.run)
 }
 
-const TIMEOUT = { flags: '--timeout <D>', parse: duration }
-
 export const commands: readonly CommandSpec[] = [
   { name: 'ps', summary: 'list the sessions', options: [{ flags: '-a, --all', summary: 'ended runs too' }], run: ps },
   { name: 'show <run>', summary: 'show one run', run: show },
@@ -112,14 +100,14 @@ export const commands: readonly CommandSpec[] = [
     summary: 'stop a session, and wait until all of it is gone',
     options: [
       { flags: '--all', summary: 'every session' },
-      { ...TIMEOUT, summary: 'how long it may take before it is killed (default: 10s)' },
+      { flags: '--timeout <D>', summary: 'how long it may take before it is killed (default: 10s)', parse: patience },
       { flags: '--dry-run', summary: 'only say what would be stopped' },
     ],
     examples: ['mosaic stop coder', 'mosaic stop --all --timeout 1m'],
     run: stop,
   },
-  { name: 'kill <run>', summary: 'end a run at once', run: kill },
-  { name: 'pause <instance>', summary: 'give an instance no new turn', run: setPaused('pause', 'paused') },
+  { name: 'kill <run>', summary: 'end a run at once', options: [{ flags: '--dry-run', summary: 'only say what would be killed' }], run: kill },
+  { name: 'pause <instance>', summary: 'give an instance no new turn, until it is resumed or the bus host starts anew', run: setPaused('pause', 'paused') },
   { name: 'resume <instance>', summary: 'let a paused instance go on', run: setPaused('resume', 'resumed') },
-  { name: 'wait <run>', summary: 'wait until a run has ended', options: [{ ...TIMEOUT, summary: 'how long to wait' }], run: wait },
+  { name: 'wait <run>', summary: 'wait until a run has ended', options: [{ flags: '--timeout <D>', summary: 'how long to wait', parse: duration }], run: wait },
 ]

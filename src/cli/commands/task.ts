@@ -51,9 +51,15 @@ async function assign(context: CliContext, input: Input): Promise<Result> {
 async function close(context: CliContext, input: Input): Promise<Result> {
   const reason = input.text('reason')
   if (input.flag('override') && reason === undefined) throw toUsage('--override needs a reason', 'mosaic task close TASK --override --reason TEXT')
-  const params = { task: input.arg(0), ...(reason === undefined ? {} : { reason }), ...(input.flag('override') ? { override: true } : {}) }
+  const [override, dryRun] = [input.flag('override'), input.flag('dryRun')]
+  const params = {
+    task: input.arg(0),
+    ...(reason === undefined ? {} : { reason }),
+    ...(override ? { override } : {}),
+    ...(dryRun ? { dryRun } : {}),
+  }
   const row = await (await context.control()).call('task.close', params)
-  return doneResult(row, `closed ${escapeLine(row.id)}`, row.id)
+  return doneResult(row, `${dryRun ? 'would close' : 'closed'} ${escapeLine(row.id)}`, row.id)
 }
 
 export const commands: readonly CommandSpec[] = [
@@ -78,6 +84,7 @@ export const commands: readonly CommandSpec[] = [
     options: [
       { flags: '--override', summary: 'without the verdict, on your word; needs --reason' },
       { flags: '--reason <text>', summary: 'why' },
+      { flags: '--dry-run', summary: 'only say whether it may be closed' },
     ],
     run: close,
   },

@@ -1,9 +1,11 @@
-import { open } from 'node:fs/promises'
-import { AppError, errnoOf } from '../../core/errors.ts'
-import { escapeLine } from '../../core/escape.ts'
+import { resolve } from 'node:path'
+import { escapeLine, toSafeJson } from '../../core/escape.ts'
+import { writeNewFile } from '../../core/new-file.ts'
 import type { TrailRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { allPages, follow } from '../follow.ts'
+import { toFileName } from '../input.ts'
+import { assertWord } from '../parse.ts'
 import { shortTime, table, toCell } from '../render.ts'
 import { doneResult, listResult, rowResult } from '../results.ts'
 
@@ -21,6 +23,8 @@ async function pageOf(context: CliContext, only: Only): Promise<(after: number |
 
 async function trail(context: CliContext, input: Input): Promise<Result> {
   const [subject, kind] = [input.text('subject'), input.text('kind')]
+  // agents record kinds of their own, all of them x.*
+  if (kind?.startsWith('x.') === false) assertWord(kind, (await import('../../protocol/common.ts')).TRAIL_KINDS, 'kind of record')
   const page = await pageOf(context, { ...(subject === undefined ? {} : { subject }), ...(kind === undefined ? {} : { kind }) })
   if (input.flag('follow')) return follow(context, page, cursorOf, (row) => ({ data: row, human: () => toLine(row), ids: [String(row.seq)] }))
   const rows = await allPages(page, cursorOf)
@@ -41,18 +45,9 @@ async function verify(context: CliContext, input: Input): Promise<Result> {
 }
 
 async function exportTo(context: CliContext, input: Input): Promise<Result> {
-  const path = input.arg(0)
+  const path = resolve(context.cwd, toFileName(input.arg(0)))
   const rows = await allPages(await pageOf(context, {}), cursorOf)
-  const file = await open(path, 'wx', 0o600).catch((error: unknown) => {
-    if (errnoOf(error) !== 'EEXIST') throw error
-    throw new AppError('config-exists', `${path} is there already`, { hint: 'choose another name' })
-  })
-  try {
-    for (const row of rows) await file.write(`${JSON.stringify(row)}\n`)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
+  await writeNewFile(path, rows.map((row) => `${toSafeJson(row)}\n`).join(''))
   const head = rows.at(-1)?.hash ?? null
   return doneResult({ file: path, records: rows.length, head }, `wrote ${String(rows.length)} records to ${path}`)
 }

@@ -97,7 +97,7 @@ async function writeArchive(archive: ArchiveWriter, request: BackupRequest, snap
 
 /**
  * Writes what cannot be made again into one private file: the store, the configuration, the working repositories. Throws
- * `config-exists`, `usage`, `store-…`, `trail-broken`, `busy`.
+ * `config-exists`, `file-unusable`, `disk-full`, `store-…`, `trail-broken`, `busy`.
  */
 export async function makeBackup(request: BackupRequest): Promise<Backup> {
   await using archive = await openArchive(request.file, request.signal)

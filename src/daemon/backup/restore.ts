@@ -5,8 +5,9 @@ import { extractArchive } from '../../backup/extract.ts'
 import { CONFIG, type Manifest, REPOSITORIES, STORE_MEMBER } from '../../backup/manifest.ts'
 import { verifyArchive } from '../../backup/verify.ts'
 import { AppError } from '../../core/errors.ts'
+import { toFileError } from '../../core/file-error.ts'
 import { describeSnapshot, newestSchema } from '../../store/snapshot.ts'
-import { type DataRootPaths, openDataRoot, toDataRootPaths } from '../data-root.ts'
+import { assertDataRoot, type DataRootPaths, openDataRoot, toDataRootPaths } from '../data-root.ts'
 import { gitRootOf } from '../git-service.ts'
 import { openHostLock } from '../host-lock.ts'
 
@@ -14,6 +15,8 @@ export interface RestoreRequest {
   readonly file: string
   readonly configDir: string
   readonly signal: AbortSignal
+  /** Verify and say where to; write nothing. */
+  readonly dryRun: boolean
   /** Where to, when the archive's own `system.yaml` is this text; null: it has none. */
   readonly findDataRoot: (systemFile: string | null) => Promise<string>
 }
@@ -21,7 +24,7 @@ export interface RestoreRequest {
 export interface Restored {
   readonly manifest: Manifest
   readonly dataRoot: string
-  /** false: there was a configuration, which was left as it is. */
+  /** false: there is a configuration, which is left as it is. */
   readonly configRestored: boolean
 }
 
@@ -77,6 +80,8 @@ function restoreConfig(staged: string, configDir: string): boolean {
   return true
 }
 
+const hasConfig = ({ members }: Manifest): boolean => members.some(({ path }) => path.startsWith(`${CONFIG}/`))
+
 /** Takes back what an attempt made in a data root that was absent or empty. */
 function undo({ root, busHost }: DataRootPaths, wasThere: boolean): void {
   for (const name of ['mosaic.db', 'mosaic.db.created']) rmSync(join(root, name), { force: true })
@@ -99,7 +104,8 @@ async function fill(paths: DataRootPaths, request: RestoreRequest, manifest: Man
 
 /**
  * Puts a backup into a data root that is absent or empty, and its configuration where there is none. Everything is verified
- * first. Throws `backup-invalid`, `data-root-not-empty`, `store-newer`, `trail-mismatch`, `data-root-unsafe`, `host-running`.
+ * first. Throws `backup-invalid`, `data-root-not-empty`, `store-newer`,
+ * `trail-mismatch`, `data-root-unsafe`, `host-running`, `file-unusable`, `disk-full`.
  */
 export async function restoreBackup(request: RestoreRequest): Promise<Restored> {
   const { file } = request
@@ -108,11 +114,13 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
   const dataRoot = await request.findDataRoot(wanted?.toString('utf8') ?? null)
   assertEmpty(dataRoot)
   const wasThere = existsSync(dataRoot)
+  if (request.dryRun && wasThere) assertDataRoot(dataRoot)
+  if (request.dryRun) return { manifest, dataRoot, configRestored: isEmpty(request.configDir) && hasConfig(manifest) }
   try {
     const configRestored = await fill(openDataRoot(dataRoot), request, manifest)
     return { manifest, dataRoot, configRestored }
   } catch (error) {
     if (existsSync(dataRoot)) undo(toDataRootPaths(dataRoot), wasThere)
-    throw error
+    throw toFileError(toFileError(error), dataRoot)
   }
 }

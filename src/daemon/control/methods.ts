@@ -10,6 +10,7 @@ import type { Principal } from '../../protocol/common.ts'
 import { takeHostSnapshot } from '../backup/snapshot.ts'
 import type { Host } from '../host.ts'
 import { findRun, toRunRow } from './find-run.ts'
+import { withWholeTask } from './find-task.ts'
 import { findFetchable, listRepositories, readDiff, showPush, syncRepositories } from './git.ts'
 import { explainLog, readLog, readTimeline, readTrail, runFile, verifyTrail } from './record.ts'
 import { founderLaunch, killRun, setPaused, stopRuns, waitForEnd } from './sessions.ts'
@@ -106,7 +107,7 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
   },
   'config.show': ({ host }) => showConfig(host.deps.config.current(), businessOf(host)),
   'env.list': ({ host }) => listEnvRoots(host.envRoots, businessOf(host)),
-  'env.release': ({ host }, { env }) => releaseEnvRoot({ ...host.envRoots, now: Date.now }, businessOf(host), env),
+  'env.release': ({ host }, params) => releaseEnvRoot({ ...host.envRoots, now: Date.now }, { business: businessOf(host), ...params }),
   backup: ({ host }, _params, signal) => takeHostSnapshot({ store: host.store, busHost: host.deps.paths.busHost }, signal),
   gc: async ({ host }, { apply = false }) => {
     const { keepRunsMs } = host.deps.config.current().system
@@ -119,7 +120,10 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
 export function createAnswers(deps: ControlDeps): ReadonlyMap<string, Answer> {
   const answers = new Map<string, Answer>()
   const add = <M extends ControlMethod>(method: M, handler: Handler<M>): void => {
-    answers.set(method, (params, signal) => handler(deps, parseParams(CONTROL_METHODS[method], params) as ControlParams<M>, signal))
+    answers.set(method, (params, signal) => {
+      const parsed = parseParams(CONTROL_METHODS[method], params) as ControlParams<M>
+      return handler(deps, withWholeTask(deps.host, parsed), signal)
+    })
   }
   for (const [method, handler] of Object.entries(HANDLERS)) add(method as ControlMethod, handler as Handler<ControlMethod>)
   return answers

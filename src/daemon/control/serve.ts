@@ -16,6 +16,8 @@ interface ServeDeps {
   readonly answers: ReadonlyMap<string, Answer>
   /** Directory and socket still are what this host made: they are the founder's credential. */
   readonly intact: () => boolean
+  /** The host stops: waits are answered, and nothing more is taken. */
+  readonly closing: AbortSignal
 }
 
 /** Serves one connection of the founder's door. */
@@ -39,6 +41,7 @@ export function serveControl(deps: ServeDeps, socket: Socket): void {
     frameLimit: FRAME_LIMIT.control,
     firstFrameMs: deps.firstFrameMs,
     log,
+    closing: deps.closing,
     hello: async (call) => Promise.resolve(greet(call.method, call.params)),
     call: (_session, call, signal) => {
       const answer = answers.get(call.method)

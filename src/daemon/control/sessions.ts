@@ -1,10 +1,12 @@
 import { AppError } from '../../core/errors.ts'
-import { dryRun, type LaunchOrder } from '../../launch/admit.ts'
+import type { LaunchOrder } from '../../launch/admit.ts'
 import { waitFor } from '../../bus/wait-for.ts'
+import { isRunId } from '../../core/ids.ts'
 import type { ControlParams } from '../../protocol/control.ts'
-import type { LaunchRow, RunRow } from '../../protocol/rows.ts'
+import type { FounderLaunchRow, RunRow } from '../../protocol/rows.ts'
 import type { SessionRecord } from '../../store/session-types.ts'
 import type { Host } from '../host.ts'
+import { dryRunLaunch } from './dry-run.ts'
 import { findRun, toRunRow } from './find-run.ts'
 
 const STOP_MS = 10_000
@@ -19,36 +21,36 @@ function toLaunchError(error: unknown, who: string): unknown {
   })
 }
 
+/** A beginning of an id is completed, and must be one; a whole id that is unknown costs continuity alone, as a run does that was forgotten. */
+const toEarlierRun = (host: Host, run: string): string => (isRunId(run) ? run : findRun(host, run).run)
+
 type LaunchParams = ControlParams<'launch'>
 
 function toOrder(host: Host, params: LaunchParams): LaunchOrder {
   const { instance, task = null, request = null, mode = 'keep', run, discard = false } = params
   if (run !== undefined && mode !== 'continue') throw new AppError('invalid-request', 'run goes with mode continue')
   if (discard && mode !== 'fresh') throw new AppError('invalid-request', 'discard goes with mode fresh')
-  return { instance, task, request, mode, run: run ?? null, discard, asker: { kind: 'founder', name: host.deps.config.current().system.founder } }
+  const from = run === undefined ? null : toEarlierRun(host, run)
+  return { instance, task, request, mode, run: from, discard, asker: { kind: 'founder', name: host.deps.config.current().system.founder } }
 }
 
 /** A launch by the founder. Throws the gate's code with the fixed line. */
-export async function founderLaunch(host: Host, params: LaunchParams, who = params.instance): Promise<LaunchRow> {
+export async function founderLaunch(host: Host, params: LaunchParams, who = params.instance): Promise<FounderLaunchRow> {
   const order = toOrder(host, params)
-  if (params.dryRun !== true) {
-    return host.launch(order).catch((error: unknown) => {
-      throw toLaunchError(error, who)
-    })
+  try {
+    return await (params.dryRun === true ? dryRunLaunch(host, order) : host.launch(order))
+  } catch (error) {
+    throw toLaunchError(error, who)
   }
-  const verdict = await dryRun(host.launching, order)
-  if (!verdict.ok) throw toLaunchError(new AppError(verdict.code, verdict.why), who)
-  const { harness, model } = verdict.target
-  return { run: '', instance: params.instance, harness, model, env: 'kept' }
 }
 
-/** Ends runs and waits until everything of them is gone. Throws `not-running`. */
-export async function stopRuns(host: Host, { run, instance, all, timeoutMs = STOP_MS }: ControlParams<'stop'>): Promise<readonly RunRow[]> {
+/** Ends runs and waits until everything of them is gone; with `dryRun` it only says which. Throws `not-running`. */
+export async function stopRuns(host: Host, { run, instance, all, timeoutMs = STOP_MS, dryRun = false }: ControlParams<'stop'>): Promise<readonly RunRow[]> {
   if ([run, instance, all].filter((target) => target !== undefined).length !== 1) throw new AppError('invalid-request', 'stop takes one of run, instance, all')
   const starting = all === true ? null : startingRun(host, { run, instance })
-  if (starting !== null && (await host.cancelLaunch(starting.instance))) return [toRunRow(host, starting)]
+  if (starting !== null && (dryRun || (await host.cancelLaunch(starting.instance)))) return [toRunRow(host, starting)]
   const runs = all === true ? host.live.runs() : [liveRun(host, { run, instance })]
-  await Promise.all(runs.map((id) => host.live.stop(id, timeoutMs)))
+  if (!dryRun) await Promise.all(runs.map((id) => host.live.stop(id, timeoutMs)))
   return runs.map((id) => toRunRow(host, findRun(host, id)))
 }
 
@@ -70,9 +72,9 @@ function liveRun(host: Host, { run, instance }: { run?: string | undefined; inst
   return record.run
 }
 
-export async function killRun(host: Host, { run }: ControlParams<'kill'>): Promise<RunRow> {
+export async function killRun(host: Host, { run, dryRun = false }: ControlParams<'kill'>): Promise<RunRow> {
   const id = liveRun(host, { run })
-  await host.live.kill(id)
+  if (!dryRun) await host.live.kill(id)
   return toRunRow(host, findRun(host, id))
 }
 
