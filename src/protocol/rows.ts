@@ -149,6 +149,8 @@ export interface PushShowRow extends PushRow {
   readonly files: readonly string[]
   /** Those that act by themselves once they are checked out or installed. */
   readonly acting: readonly string[]
+  /** false: there are more of either than a list has room for. */
+  readonly complete: boolean
 }
 
 /** What `task fetch` needs: the commit, and where it is. */
@@ -162,6 +164,8 @@ export interface FetchableRow {
   /** Every commit that was pushed to the task. */
   readonly earlier: readonly string[]
   readonly acting: readonly string[]
+  /** false: `acting`, or the list of all paths that it changes, is longer than a list has room for. */
+  readonly complete: boolean
   readonly repository: string
   /** An empty configuration for git. */
   readonly gitConfig: string
