@@ -84,6 +84,21 @@ test('recovery removes locks, quarantines and half-made repositories', async () 
   await pushed('t-2') // the control: it works
 })
 
+test('recovery leaves a lock that somebody holds, and what is made under it; the repository is looked at once it is free', async () => {
+  const one = await pushed('t-1')
+  w.git(w.repository, 'update-ref', '-d', 'refs/heads/work/t-1')
+  const theirs = createRepositoryLocks({ log: silentLog })
+  const half = join(w.gitRoot, 'acme', '.new-stack.git')
+  const expected = { 'refs/heads/work/t-1': one }
+  await theirs.withLock(w.repository, { timeoutMs: 1000 }, async (held) => {
+    w.write(join(half, 'HEAD'), '')
+    await expect(recover(expected)).rejects.toMatchObject({ code: 'busy' })
+    expect([existsSync(`${w.repository}.lock`), existsSync(half), held.aborted]).toEqual([true, true, false])
+  })
+  await recover(expected)
+  expect([existsSync(half), refs()]).toEqual([false, `refs/heads/main ${w.base}\nrefs/heads/work/t-1 ${one}`])
+}, 30_000)
+
 test('recovery makes refs what the rows say', async () => {
   const one = await pushed('t-1')
   await pushed('t-1', one)
