@@ -224,6 +224,8 @@ export interface EnvRow {
   readonly sizeBytes: number
   readonly unsaved: readonly { readonly project: string; readonly reason: string }[]
   readonly envRoot: string
+  /** Why it could not be looked at; the rest says nothing then. */
+  readonly problem: string | null
 }
 
 export const USAGE_BY = ['role', 'instance', 'task', 'family', 'run'] as const
