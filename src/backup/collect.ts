@@ -11,6 +11,8 @@ export interface CollectOptions {
   readonly followLinks: boolean
   /** Names that are left out, wherever they stand. */
   readonly skip: (name: string) => boolean
+  /** Aborts when the tree is no longer ours to read. */
+  readonly signal?: AbortSignal
 }
 
 async function openRegular(path: string, followLinks: boolean): Promise<FileHandle | null> {
@@ -24,11 +26,12 @@ async function openRegular(path: string, followLinks: boolean): Promise<FileHand
   return null
 }
 
-/** Adds a tree of the founder's or ours: directories and regular files. Returns the paths of what was left out, for the founder to know. */
+/** Adds a tree of the founder's or ours: directories and regular files. Returns the paths of what was left out, for the founder to know. Throws the signal's reason. */
 export async function collectTree(archive: ArchiveWriter, from: string, into: string, options: CollectOptions, depth = 0): Promise<string[]> {
   const left: string[] = []
   for (const entry of (await readdir(from, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const [path, member] = [join(from, entry.name), `${into}/${entry.name}`]
+    options.signal?.throwIfAborted()
     if (options.skip(entry.name)) continue
     if (entry.isDirectory() && depth < MAX_DEPTH) {
       await archive.directory(member)

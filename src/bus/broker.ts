@@ -46,7 +46,7 @@ export interface Broker {
   runEnded(session: BrokerSession, end: RunEnd): RunEnded
 }
 
-const ALWAYS: DeliveryPolicy = { mayDeliver: () => true, delivered: () => undefined }
+const ALWAYS: DeliveryPolicy = { room: () => Number.POSITIVE_INFINITY, delivered: () => undefined }
 
 export function createBroker(deps: BrokerDeps): Broker {
   const records = createHourly(deps.clock, RECORDS_AN_HOUR)

@@ -1,5 +1,6 @@
 import type { SessionPrincipal } from '../protocol/common.ts'
 import type { MessageRow } from '../protocol/rows.ts'
+import { createAllowance } from './allowance.ts'
 import type { BrokerContext } from './context.ts'
 import { type Connection, createLinks, type Link, type Links } from './links.ts'
 import { firstPage } from './pages.ts'
@@ -41,7 +42,8 @@ function revoke(store: Pick<BrokerStore, 'onCommit' | 'onRollback'>, links: Link
 
 export function createDelivery({ store }: Pick<BrokerContext, 'store'>, policy: DeliveryPolicy): Delivery {
   const links = createLinks()
-  const waiters = createWaiters(store, policy)
+  const allowance = createAllowance(store, policy)
+  const waiters = createWaiters(store, allowance)
   /** Instances for which something waits though somebody waits for it: what is new must not overtake it. */
   const held = new Set<string>()
 
@@ -63,13 +65,11 @@ export function createDelivery({ store }: Pick<BrokerContext, 'store'>, policy: 
   }
   const take = (link: Link, max: number): MessageRow[] => {
     const { instance, run } = link.principal
-    if (!policy.mayDeliver(instance, run)) {
-      held.add(instance)
-      return []
-    }
-    const rows = firstPage(store.messages.waiting(instance, max))
+    const left = allowance.left(instance, run)
+    if (left <= 0) held.add(instance)
+    const rows = left <= 0 ? [] : firstPage(store.messages.waiting(instance, Math.min(max, left)))
     for (const row of rows) give(link, row)
-    if (rows.length > 0) store.onCommit(() => policy.delivered(instance, run, rows.length))
+    if (rows.length > 0) allowance.take(instance, run, rows.length)
     return rows
   }
   const taker = (instance: string): Taker | null => {

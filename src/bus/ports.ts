@@ -135,9 +135,10 @@ export interface BrokerStore {
   readonly reviews: Reviews
 }
 
-/** Whether an instance's run may be given a message now (pause, turns per hour); poke() asks again. */
+/** How many messages an instance's run may be given now (pause, turns per hour); poke() asks again. */
 export interface DeliveryPolicy {
-  mayDeliver(instance: string, run: string): boolean
+  /** At most so many; 0: none. */
+  room(instance: string, run: string): number
   /** That many messages were given. */
   delivered(instance: string, run: string, messages: number): void
 }

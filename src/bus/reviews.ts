@@ -18,8 +18,11 @@ export interface ReviewRules {
   show(request: string): ReviewRow
 }
 
-/** Called with an approval once it is durable, before it is answered: sets the ref of the approved commit. */
-export type OnApproved = (approval: { readonly task: string; readonly project: string; readonly commit: string }) => Promise<void>
+/**
+ * Called with an approval once it is durable: sets the ref of the approved commit, however long that takes. Its promise is what the
+ * answer waits for, and never rejects: the verdict counts from the commit on, and its answer must say so.
+ */
+export type OnApproved = (approval: { readonly task: string; readonly project: string }) => Promise<void>
 
 interface ReviewDeps extends Pick<BrokerContext, 'store' | 'roster' | 'failpoint'> {
   readonly permits: Permits
@@ -55,7 +58,7 @@ export function createReviewRules(deps: ReviewDeps): ReviewRules {
         return judged
       })
       const project = store.pushes.get(row.push)?.project
-      if (params.verdict === 'approve' && project !== undefined) await onApproved({ task: row.task, project, commit: row.commit })
+      if (params.verdict === 'approve' && project !== undefined) await onApproved({ task: row.task, project })
       failpoint?.('verdict.reply')
       return row
     },

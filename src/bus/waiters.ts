@@ -1,8 +1,9 @@
 import { PAGE_BYTES } from '../protocol/common.ts'
 import type { MessageRow } from '../protocol/rows.ts'
+import type { Allowance } from './allowance.ts'
 import type { Link } from './links.ts'
 import { rowBytes } from './pages.ts'
-import type { BrokerStore, DeliveryPolicy } from './ports.ts'
+import type { BrokerStore } from './ports.ts'
 
 /** A receive that waits. */
 export interface Waiter {
@@ -27,7 +28,7 @@ export interface Waiters {
 
 const hasRoom = ({ given, max, bytes }: Waiter): boolean => given.length < max && bytes < PAGE_BYTES / 2
 
-export function createWaiters(store: Pick<BrokerStore, 'onCommit' | 'onRollback'>, policy: DeliveryPolicy): Waiters {
+export function createWaiters(store: Pick<BrokerStore, 'onCommit' | 'onRollback'>, allowance: Allowance): Waiters {
   const waiters = new Map<string, Set<Waiter>>()
   const of = (instance: string): readonly Waiter[] => [...(waiters.get(instance) ?? [])]
   return {
@@ -42,21 +43,19 @@ export function createWaiters(store: Pick<BrokerStore, 'onCommit' | 'onRollback'
       left?.delete(waiter)
       if (left?.size === 0) waiters.delete(instance)
     },
-    find: (instance) => of(instance).find((waiter) => !waiter.link.closed() && hasRoom(waiter) && policy.mayDeliver(instance, waiter.link.principal.run)),
+    find: (instance) => of(instance).find((waiter) => !waiter.link.closed() && hasRoom(waiter) && allowance.left(instance, waiter.link.principal.run) > 0),
     hand(waiter, message) {
       waiter.given.push(message)
       waiter.bytes += rowBytes(message)
       waiter.link.used = true
+      const { instance, run } = waiter.link.principal
+      allowance.take(instance, run, 1)
       if (waiter.given.length > 1) return
       store.onRollback(() => {
         waiter.given.length = 0
         waiter.bytes = 0
       })
-      store.onCommit(() => {
-        const { instance, run } = waiter.link.principal
-        policy.delivered(instance, run, waiter.given.length)
-        waiter.settle(waiter.given)
-      })
+      store.onCommit(() => waiter.settle(waiter.given))
     },
   }
 }

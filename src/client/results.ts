@@ -33,6 +33,8 @@ interface DiffRow {
   readonly diff: string
   /** Paths in it that act by themselves once they are checked out or installed. */
   readonly acting: readonly string[]
+  /** false: it changes more paths than a list has room for. */
+  readonly complete: boolean
 }
 
 interface SentRow {

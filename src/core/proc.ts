@@ -40,7 +40,8 @@ export function isAlive({ pid, start }: ProcessId): boolean {
   return stat !== null && stat.start === start && stat.state !== 'Z' && stat.state !== 'X'
 }
 
-const pids = (): number[] => readdirSync('/proc').map(Number).filter(Number.isInteger)
+/** All processes that there are to see. */
+export const pids = (): number[] => readdirSync('/proc').map(Number).filter(Number.isInteger)
 
 /** Children of all threads, oldest first. A kernel without CONFIG_PROC_CHILDREN is asked the long way. */
 export function childrenOf(pid: number): number[] {

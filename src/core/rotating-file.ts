@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { errnoOf } from './errors.ts'
 
 interface RotatingFileOptions {
@@ -41,13 +41,21 @@ export function openRotatingFile(path: string, { maxBytes, keep }: RotatingFileO
   let lost = 0
   let torn = false
 
+  /** A new file first: without one nothing is renamed, and the old goes on. A shift that fails again and again would lose all earlier ones. */
   const rotate = (): void => {
-    shift(path, keep)
-    // a new file first: without one the old goes on, under its later name
-    const next = openSync(path, 'a', 0o600)
+    const fresh = `${path}.new`
+    const next = openSync(fresh, 'w', 0o600)
+    try {
+      shift(path, keep)
+      renameSync(fresh, path)
+    } catch (error) {
+      closeSync(next)
+      rmSync(fresh, { force: true })
+      throw error
+    }
     closeSync(fd)
     fd = next
-    bytes = fstatSync(fd).size
+    bytes = 0
   }
   const append = (line: string): void => {
     const size = Buffer.byteLength(line)

@@ -13,8 +13,8 @@ export interface ConfigState {
   readonly roleOf: (instance: string) => RoleConfig
   readonly launchConfig: () => LaunchConfig
   readonly roster: () => Roster
-  /** Throws `config-invalid`; the old one then goes on. */
-  reload(): Promise<void>
+  /** Reads the files again; the new one serves once `record` has written that it does. Throws `config-invalid`, or what `record` throws; the old one then goes on. */
+  reload(record: (next: Config) => void): Promise<void>
 }
 
 interface Derived {
@@ -61,12 +61,13 @@ export function createConfigState(loaded: Config, businessId: string, request: L
     roleOf: (instance) => now.launch.roleOf(instance),
     launchConfig: () => now.launch,
     roster: () => now.roster,
-    async reload() {
+    async reload(record) {
       const next = derive(await loadConfig(request), businessId)
       const { dataRoot } = now.config.system
       if (next.config.system.dataRoot !== dataRoot) {
         throw new AppError('config-invalid', `dataRoot was ${dataRoot} when this bus host started; a reload cannot move it`, { hint: 'mosaic bus restart' })
       }
+      record(next.config)
       now = next
     },
   }

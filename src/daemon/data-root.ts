@@ -27,7 +27,7 @@ function assertPrivate(path: string, uid: number): void {
     throw new AppError('data-root-unsafe', `${path} ${what}`, { hint })
   }
   if (!stat.isDirectory()) refuse('is not a directory', 'choose another dataRoot')
-  if (stat.uid !== uid) refuse(`belongs to uid ${String(stat.uid)}, not to uid ${String(uid)}`, 'choose another dataRoot')
+  if (stat.uid !== uid) refuse(`belongs to uid ${String(stat.uid)}, not to uid ${String(uid)}`, 'choose another dataRoot, or: mosaic doctor store')
   if ((stat.mode & 0o777) !== PRIVATE) refuse(`has mode ${(stat.mode & 0o777).toString(8)}, not 700`, `chmod 700 ${path}`)
 }
 

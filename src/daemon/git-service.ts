@@ -4,6 +4,7 @@ import type { Failpoint } from '../core/failpoint.ts'
 import type { Log } from '../core/log.ts'
 import type { Socket } from 'node:net'
 import type { Broker } from '../bus/broker.ts'
+import type { OnApproved } from '../bus/reviews.ts'
 import { ensureGlobalConfig } from '../git/incoming.ts'
 import { recoverGit } from '../git/recovery.ts'
 import { moveRef, listRefs, type RefDeps } from '../git/refs.ts'
@@ -12,6 +13,7 @@ import { type GitServerDeps, serveGit } from '../git/server.ts'
 import type { SessionPrincipal } from '../protocol/common.ts'
 import type { Store } from '../store/open.ts'
 import { type SyncDeps, syncProject } from '../workspace/sync.ts'
+import { createApprovedRefs } from './approved-refs.ts'
 import type { ConfigState } from './config-state.ts'
 import { freeBytesOf } from './disk-watch.ts'
 import { createRepacking } from './repacking.ts'
@@ -40,13 +42,13 @@ export interface GitService extends Repositories {
   readonly repositoryOf: (project: string) => string
   /** Reads working repositories. */
   readonly refs: RefDeps
-  /** An approve sets the ref that the founder fetches by. */
-  readonly onApproved: (approval: { readonly task: string; readonly project: string; readonly commit: string }) => Promise<void>
-  /** After a hard death: stale locks and quarantines go, refs become what the rows say. Once; throws `sandbox-unavailable` where git cannot run. */
+  /** An approve sets the ref that the founder fetches by, in the end. */
+  readonly onApproved: OnApproved
+  /** After a hard death: stale locks and quarantines go, refs become what the rows say. Once; throws `sandbox-unavailable` where git cannot run, `busy` while a backup is at work. */
   readonly recover: () => Promise<void>
   /** Packs anew what has many packs. */
   readonly repack: () => Promise<void>
-  /** Resolves when no repacking is at work, which ends when the host stops, and no sandbox stands ready. */
+  /** Resolves when nothing is at work by itself, repacking and approved refs, which end when the host stops, and no sandbox stands ready. */
   readonly settled: () => Promise<void>
 }
 
@@ -98,7 +100,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const business = config.business().id
   const globalConfig = await ensureGlobalConfig(gitRoot)
   const refs = { runHelper, globalConfig }
-  const recover = once(() => recoverGit({ ...refs, gitRoot, log, expectedRefs: (_business, project) => expectedRefs(deps, project) }, business))
+  const recover = once(() => recoverGit({ ...refs, gitRoot, log, locks, expectedRefs: (_business, project) => expectedRefs(deps, project) }, business))
   const { pushBytes, pushUnpackedBytes, pushObjects } = config.current().system.limits
   const ports: Omit<GitServerDeps['ports'], 'authenticate'> = {
     beginPush: async (principal, target) => {
@@ -118,6 +120,20 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   }
   const repositoryOf = (project: string): string => repositoryPath(gitRoot, business, project)
   const repacking = createRepacking({ ...refs, locks, log }, deps.stopping)
+  const approvedRefs = createApprovedRefs({
+    log,
+    stopping: deps.stopping,
+    setRef({ task, project }) {
+      const [repository, ref] = [repositoryOf(project), approvedRef(task)]
+      failpoint('review.ref')
+      return locks.withLock(repository, { timeoutMs: SYNC_TIMEOUT_MS, signal: deps.stopping }, async () => {
+        // a later approval may have come while this one waited
+        const commit = expectedRefs(deps, project).get(ref) ?? null
+        const earlier = (await listRefs(refs, repository, [ref])).get(ref) ?? null
+        if (earlier !== commit && !(await moveRef(refs, repository, ref, earlier, commit))) throw new Error(`${ref} cannot be moved`)
+      })
+    },
+  })
   const limits = { pushBytes, pushUnpackedBytes, pushObjects }
   const freeBytes = (): Promise<number> => freeBytesOf(gitRoot)
   const inspecting = { runHelper, globalConfig, gitRoot, log, checkTimeoutMs: CHECK_TIMEOUT_MS, limits }
@@ -128,22 +144,14 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
     repositoryOf,
     refs,
     ...createRepositories({ config, workspaces, refs, diverged: deps.diverged }),
-    async onApproved({ task, project, commit }) {
-      const repository = repositoryOf(project)
-      const ref = approvedRef(task)
-      failpoint('review.ref')
-      await locks.withLock(repository, { timeoutMs: SYNC_TIMEOUT_MS }, async () => {
-        const earlier = (await listRefs(refs, repository, [ref])).get(ref) ?? null
-        if (earlier !== commit && !(await moveRef(refs, repository, ref, earlier, commit))) log.error({ ref, commit }, 'approved ref not set')
-      })
-    },
+    onApproved: approvedRefs.approved,
     recover,
     async repack() {
       for (const project of Object.keys(config.business().projects)) await repacking.start(repositoryOf(project))
     },
     async settled() {
       await ready[Symbol.asyncDispose]()
-      await repacking.settled()
+      await Promise.all([repacking.settled(), approvedRefs.settled()])
     },
   }
 }

@@ -25,7 +25,7 @@ import type { LaunchRow } from '../protocol/rows.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { createRootLooks } from '../workspace/root-state.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
-import { sweepSnapshots } from './backup/snapshot.ts'
+import { sweepLeftovers } from './leftovers.ts'
 import type { ConfigState } from './config-state.ts'
 import { createConnections, type Connections } from './connections.ts'
 import type { DataRootPaths } from './data-root.ts'
@@ -242,7 +242,7 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   const { log, paths, config } = deps
   const failpoint = createFailpoint(deps.env)
   const dataRoot = await pinDataRoot(paths.root)
-  sweepSnapshots(paths.busHost)
+  sweepLeftovers(paths.busHost)
   scope.defer(() => {
     dataRoot.close()
   })
@@ -264,8 +264,8 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   await recover({ ...shared, pm: pmInstance(deps) })
   failpoint('recover.git')
   await git.recover().catch((error: unknown) => {
-    // without a sandbox no git runs; whatever needs the repositories first, repairs them first
-    if (codeOf(error) !== 'sandbox-unavailable') throw error
+    // without a sandbox no git runs, and a backup keeps its repository; whatever needs the repositories first, repairs them first
+    if (!['sandbox-unavailable', 'busy'].includes(codeOf(error))) throw error
     log.warn({ err: error }, 'repositories not looked at')
   })
   const hurry = new AbortController()

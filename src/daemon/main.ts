@@ -13,8 +13,9 @@ import { openDataRoot } from './data-root.ts'
 import { announceReady, startDetached } from './detach.ts'
 import { openHostLock } from './host-lock.ts'
 import { type Host, openHost, pmInstance, readVersion } from './host.ts'
-import { type Notifier, openNotifier } from './notify.ts'
-import { openHostLog, survivePeerlessOutput } from './output.ts'
+import { keepStatus, type Notifier, openNotifier } from './notify.ts'
+import { isDetached, openHostLog, survivePeerlessOutput } from './output.ts'
+import { catchSignals, type Signals } from './signals.ts'
 import { openSockets } from './sockets.ts'
 import { stopHost, type StopOptions } from './stop.ts'
 import { assertUnprivileged } from './user.ts'
@@ -47,21 +48,18 @@ interface Life {
   readonly askStop: (options: StopOptions) => void
 }
 
-async function reload({ config, host, notifier }: Life): Promise<Readonly<Record<string, unknown>>> {
-  notifier.reloading()
+/** systemd hears of it once it knows the host as ready: its end says READY, which before then would say too much. */
+async function reload(life: Life): Promise<Readonly<Record<string, unknown>>> {
+  const { config, host, notifier } = life
+  if (life.ready) notifier.reloading()
   try {
-    await config.reload()
-    host.store.writeNow(() =>
-      host.store.trail.append({
-        kind: 'config.reloaded',
-        subject: null,
-        actor: { kind: 'founder', name: config.current().system.founder, run: null },
-        body: {},
-      }),
-    )
+    await config.reload(({ system }) => {
+      const actor = { kind: 'founder', name: system.founder, run: null } as const
+      host.store.writeNow(() => host.store.trail.append({ kind: 'config.reloaded', subject: null, actor, body: {} }))
+    })
     return { business: config.business().id, instances: [...config.business().instances.keys()] }
   } finally {
-    notifier.ready(statusLine(host))
+    if (life.ready) notifier.ready(statusLine(host))
   }
 }
 
@@ -73,19 +71,6 @@ function reloadBySignal(life: Life): void {
     () => life.host.deps.say('configuration reloaded'),
     (error: unknown) => complain(`error: ${messageOf(error)}; the old configuration goes on`),
   )
-}
-
-/** SIGTERM and SIGINT stop in order, a second one hurries; SIGHUP reloads. */
-function listenToSignals(life: Life, scope: Scope): void {
-  let signals = 0
-  const stop = (): void => life.askStop(++signals > 1 ? { timeoutMs: 0 } : {})
-  const hup = (): void => reloadBySignal(life)
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
-  process.on('SIGHUP', hup)
-  scope.defer(() => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, stop)
-    process.off('SIGHUP', hup)
-  })
 }
 
 /** `--pm`: the first instance of launch.by, going on with its last run. Returns the refusal, if it is one. */
@@ -135,23 +120,25 @@ function announce({ host, notifier }: Life, { say, onReady }: StartOptions): voi
 }
 
 /** From sockets to the end. Throws when `--pm` was refused, once the host has stopped. */
-async function live(life: Life, options: StartOptions, scope: Scope): Promise<void> {
+async function live(life: Life, options: StartOptions, { scope, signals }: { readonly scope: Scope; readonly signals: Signals }): Promise<void> {
   const { host, notifier } = life
   const { say } = options
   const { failpoint } = host.launching
   failpoint('host.listen')
   const sockets = scope.use(await openSockets(host, { isReady: () => life.ready, reload: () => reload(life), shutdown: (how) => life.askStop(how) }))
-  listenToSignals(life, scope)
+  signals.handTo({ stop: () => life.askStop({}), reload: () => reloadBySignal(life) })
   failpoint('host.started')
   record(host, 'host.started', { version: host.version, pid: process.pid })
   host.deps.log.info({ version: host.version, business: host.deps.config.business().id }, 'host started')
-  scope.defer(watchEvents(host.store, say))
+  // nobody watches a detached host: its start.log would grow with each event for ever, and host.log has them
+  if (!isDetached(options.env)) scope.defer(watchEvents(host.store, say))
   scope.defer(watchDisk(host))
   scope.defer(logTrailHead(host))
   const refusal = options.pm ? await launchPm(life) : await warn(host)
   if (refusal === null && !host.stopping.signal.aborted) {
     life.ready = true
     announce(life, options)
+    scope.defer(keepStatus(host.store, notifier, () => (life.ready ? statusLine(host) : null)))
   }
   const how = refusal === null ? await life.stopAsked : {}
   life.ready = false
@@ -186,13 +173,14 @@ export async function startBusHost(options: StartOptions): Promise<void> {
   const config = createConfigState(loaded, business, request)
   const scope = createScope()
   try {
+    const signals = scope.use(catchSignals())
     scope.use(openHostLock(paths.lock))
     const log = openHostLog(paths.hostLog, env)
     say(`mosaic ${readVersion()}: business ${business}, data root ${paths.root}`)
     const host = await openHost({ log, env, home, configDir, paths, config, say })
     scope.defer(() => host.close())
-    const notifier = scope.use(openNotifier(env))
-    await live(createLife(host, notifier, config), options, scope)
+    const notifier = scope.use(openNotifier(env, log))
+    await live(createLife(host, notifier, config), options, { scope, signals })
   } finally {
     await scope.close()
   }

@@ -1,6 +1,7 @@
 import { sendDatagram } from '../core/kernel.ts'
+import type { Log } from '../core/log.ts'
 
-/** systemd's word, where it listens; otherwise nothing. sd_notify(3) */
+/** systemd's word, where it listens; otherwise nothing. sd_notify(3). What cannot be said is logged: it is no reason to end. */
 export interface Notifier extends AsyncDisposable {
   ready(status: string): void
   status(text: string): void
@@ -8,13 +9,25 @@ export interface Notifier extends AsyncDisposable {
   stopping(): void
 }
 
-export function openNotifier(env: NodeJS.ProcessEnv): Notifier {
-  const socket = env.NOTIFY_SOCKET
-  const send = (...lines: string[]): void => {
-    if (socket !== undefined && socket !== '') sendDatagram(socket, lines.join('\n'))
+/** Logs the first failure of a row of them. */
+function createSender(path: string, log: Log): (...lines: string[]) => void {
+  let failing = false
+  return (...lines) => {
+    try {
+      sendDatagram(path, lines.join('\n'))
+      failing = false
+    } catch (error) {
+      if (!failing) log.warn({ err: error, lines }, 'systemd could not be told')
+      failing = true
+    }
   }
+}
+
+export function openNotifier(env: NodeJS.ProcessEnv, log: Log): Notifier {
+  const socket = env.NOTIFY_SOCKET ?? ''
+  const send = socket === '' ? () => undefined : createSender(socket, log)
   const watchdogUs = Number(env.WATCHDOG_USEC ?? 0)
-  const watchdog = socket !== undefined && watchdogUs > 0 ? setInterval(() => send('WATCHDOG=1'), watchdogUs / 2000) : undefined
+  const watchdog = socket !== '' && watchdogUs > 0 ? setInterval(() => send('WATCHDOG=1'), watchdogUs / 2000) : undefined
   watchdog?.unref()
   return {
     ready: (status) => send('READY=1', `STATUS=${status}`),
@@ -25,5 +38,28 @@ export function openNotifier(env: NodeJS.ProcessEnv): Notifier {
       clearInterval(watchdog)
       return Promise.resolve()
     },
+  }
+}
+
+interface Changing {
+  readonly onChange: (listener: () => void) => () => void
+}
+
+const STATUS_MS = 500
+
+/** Says the status when it has changed, at most twice a second; `toStatus` gives null where there is none to say. Returns the end of it. */
+export function keepStatus({ onChange }: Changing, notifier: Pick<Notifier, 'status'>, toStatus: () => string | null): () => void {
+  let said = toStatus()
+  let timer: NodeJS.Timeout | undefined
+  const look = (): void => {
+    timer = undefined
+    const status = toStatus()
+    if (status !== null && status !== said) notifier.status(status)
+    said = status
+  }
+  const end = onChange(() => (timer ??= setTimeout(look, STATUS_MS).unref()))
+  return () => {
+    end()
+    clearTimeout(timer)
   }
 }

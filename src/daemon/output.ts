@@ -18,9 +18,12 @@ export function survivePeerlessOutput(): void {
   }
 }
 
+/** Started by `--detach`: nobody sees what is printed. */
+export const isDetached = (env: NodeJS.ProcessEnv): boolean => env.MOSAIC_DETACHED === '1'
+
 /** The log goes to host.log when a terminal shows the human lines (or nobody does, detached), else to stderr for who collects it. */
 export function openHostLog(path: string, env: NodeJS.ProcessEnv): Log {
-  const toFile = process.stdout.isTTY || env.MOSAIC_DETACHED === '1'
+  const toFile = process.stdout.isTTY || isDetached(env)
   if (!toFile) {
     const stderr = destination({ fd: 2, sync: true })
     // nobody may be left to read it (EPIPE, EIO): that is no reason to end

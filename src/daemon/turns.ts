@@ -10,9 +10,10 @@ interface TurnDeps {
   readonly onStarted: (run: string) => void
 }
 
-/** Whether an instance may begin a turn: pause, drain, turns per hour. The host's alone, so no runner can pass them by. */
+/** How many turns an instance may begin: pause, drain, turns per hour. The host's alone, so no runner can pass them by. */
 export interface Turns extends AsyncDisposable {
-  mayDeliver(instance: string, run: string): boolean
+  /** How many messages it may be given now; each is a turn. */
+  room(instance: string, run: string): number
   delivered(instance: string, run: string, messages: number): void
   pause(instance: string): void
   resume(instance: string): void
@@ -56,12 +57,12 @@ export function createTurns({ clock, turnsPerHour, poke, onStarted }: TurnDeps):
     runs.delete(run)
   }
   return {
-    mayDeliver(instance, run) {
-      if (draining || paused.has(instance)) return false
+    room(instance, run) {
+      if (draining || paused.has(instance)) return 0
       const recent = recentOf(run)
-      if (recent.times.length < turnsPerHour(instance)) return true
-      retryLater(instance, recent)
-      return false
+      const left = Math.max(0, turnsPerHour(instance) - recent.times.length)
+      if (left === 0) retryLater(instance, recent)
+      return left
     },
     delivered(_instance, run, messages) {
       const { times } = recentOf(run)

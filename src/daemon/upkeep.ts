@@ -1,24 +1,39 @@
+import { fstatSync } from 'node:fs'
+import { errnoOf } from '../core/errors.ts'
 import { measureTree } from '../envroot/size.ts'
-import { walkTo } from '../envroot/pin.ts'
-import { freeBytesOf, startDiskWatch } from './disk-watch.ts'
+import { type PinnedDir, walkTo } from '../envroot/pin.ts'
+import { measureDeleted } from '../sandbox/deleted-files.ts'
+import { freeBytesOf, type RunSize, startDiskWatch } from './disk-watch.ts'
 import type { Host } from './host.ts'
 
 const HEAD_INTERVAL_MS = 600_000
 const END_MS = 10_000
 
-/** Everything that a live run may write: its env root and its own directory. */
-async function sizeOfRun({ store, dataRoot }: Host, run: string): Promise<number> {
-  const record = store.sessions.get(run)
-  if (record === null) return 0
-  let bytes = 0
-  for (const names of [
-    ['envs', record.business, record.env],
-    ['launches', record.business, run],
-  ]) {
-    const dir = walkTo(dataRoot, names)
-    bytes += (await measureTree(dir).finally(dir.close)).sizeBytes
+const NOTHING: RunSize = { sizeBytes: 0, complete: true }
+
+/** A directory that is not there takes no room; who removed it is another question than who fills the disk. */
+async function sizeOfTree(dataRoot: PinnedDir, names: readonly string[]): Promise<RunSize> {
+  let dir: PinnedDir
+  try {
+    dir = walkTo(dataRoot, names)
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return NOTHING
+    throw error
   }
-  return bytes
+  return measureTree(dir).finally(dir.close)
+}
+
+/** Everything that a live run may write: its env root, its own directory, and files that its processes keep after they removed them. */
+async function sizeOfRun({ store, dataRoot }: Host, run: string): Promise<RunSize> {
+  const record = store.sessions.get(run)
+  if (record === null) return NOTHING
+  const { business, env, init, runner } = record
+  const parts = [
+    await sizeOfTree(dataRoot, ['envs', business, env]),
+    await sizeOfTree(dataRoot, ['launches', business, run]),
+    init === null ? NOTHING : await measureDeleted({ init: init.pid, ours: runner === null ? [] : [runner.pid] }, fstatSync(dataRoot.fd, { bigint: true }).dev),
+  ]
+  return { sizeBytes: parts.reduce((sum, part) => sum + part.sizeBytes, 0), complete: parts.every(({ complete }) => complete) }
 }
 
 /** Ends the run that fills the disk. Returns the end of the watch. */

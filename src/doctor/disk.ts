@@ -37,7 +37,8 @@ export function checkDisk({ root }: Patient): Finding[] {
       const { bavail, blocks, bsize, ffree, files } = statfsSync(path)
       return [judgeSpace(path, bavail * bsize, blocks * bsize), judgeInodes(path, ffree, files)]
     } catch (error) {
-      if (errnoOf(error) !== 'ENOENT' || path === dirname(path)) throw error
+      // what is not there, or not ours to look into, lies below something that is
+      if (!['ENOENT', 'EACCES', 'ENOTDIR'].includes(errnoOf(error) ?? '') || path === dirname(path)) throw error
     }
   }
 }

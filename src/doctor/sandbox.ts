@@ -1,8 +1,8 @@
-import { accessSync, constants, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { AppError } from '../core/errors.ts'
+import { AppError, errnoOf, messageOf } from '../core/errors.ts'
 import { createBwrap } from '../sandbox/bwrap.ts'
 import { createProbe } from '../sandbox/probe.ts'
 import { ensureRunnerNode } from '../sandbox/runner-node.ts'
@@ -22,26 +22,44 @@ function forbiddenOf({ config, configDir, root, home }: Patient): { readonly tre
   return { trees: [root, configDir, ...projects], home }
 }
 
-/** Where a bus host would put the runner's Node, if that is there: what holds elsewhere (noexec, quota) may not hold in it. */
-function scratchBase({ root }: Patient): string {
-  const busHost = join(root, 'bus-host')
-  try {
-    accessSync(busHost, constants.W_OK)
-    return busHost
-  } catch {
-    return tmpdir()
+/**
+ * A directory to try in: where a bus host would put the runner's Node, if that is there, since what holds elsewhere (noexec, quota) may
+ * not hold in it; else any that can be written. What each of them says when there is none.
+ */
+async function makeScratch({ root, env, home }: Patient): Promise<{ readonly path: string } | { readonly why: string }> {
+  const whys: string[] = []
+  for (const base of [join(root, 'bus-host'), tmpdir(), env.XDG_RUNTIME_DIR ?? '', home].filter((path) => path !== '')) {
+    try {
+      return { path: await mkdtemp(join(base, '.doctor-')) }
+    } catch (error) {
+      whys.push(messageOf(error))
+    }
   }
+  return { why: whys.join('; ') }
 }
 
-function toFailure(error: AppError, machine: MachineFacts): Finding {
-  const { cause, remedy } = diagnose(error.message, machine)
-  return fail({ name: 'policy', code: error.code, message: `${error.message} (${cause})`, remedy })
+const withoutScratch = (why: string): Finding =>
+  warn({
+    name: 'policy',
+    code: 'sandbox-unavailable',
+    message: `there is no directory to try it in: ${why}`,
+    remedy: 'TMPDIR=DIR mosaic doctor sandbox, with a DIR that can be written',
+  })
+
+/** A refusal, or what the system said to it; whatever else is thrown is a bug. */
+function toFailure(error: unknown, machine: MachineFacts): Finding {
+  if (!(error instanceof AppError) && errnoOf(error) === undefined) throw error
+  const { cause, remedy } = diagnose(messageOf(error), machine)
+  const code = error instanceof AppError ? error.code : 'sandbox-unavailable'
+  return fail({ name: 'policy', code, message: `${messageOf(error)} (${cause})`, remedy })
 }
 
 /** One real run of the real policy. */
 async function checkPolicy(patient: Patient, machine: MachineFacts): Promise<Finding[]> {
   const bwrap = createBwrap(findBwrap(patient))
-  const scratchDir = await mkdtemp(join(scratchBase(patient), '.doctor-'))
+  const scratch = await makeScratch(patient)
+  if ('why' in scratch) return [withoutScratch(scratch.why)]
+  const scratchDir = scratch.path
   try {
     const runnerNode = await ensureRunnerNode(scratchDir)
     const { bindFd } = await bwrap.features()
@@ -49,8 +67,7 @@ async function checkPolicy(patient: Patient, machine: MachineFacts): Promise<Fin
     const held = ok('policy', `${bwrap.path} ran the whole policy, and nothing got through`)
     return bindFd ? [held] : [held, withoutBindFd(bwrap.path)]
   } catch (error) {
-    if (error instanceof AppError) return [toFailure(error, machine)]
-    throw error
+    return [toFailure(error, machine)]
   } finally {
     await rm(scratchDir, { recursive: true, force: true })
   }

@@ -7,6 +7,7 @@ import { assertSocketPath } from '../core/socket-path.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
 import { lockPathOf } from './host-process.ts'
 import { isAnswered } from '../core/listen.ts'
+import { checkDataRoot } from './data-root.ts'
 import type { Patient } from './patient.ts'
 
 const NAMES = ['bus', 'launch', 'git', 'control'] as const
@@ -78,7 +79,10 @@ async function checkHost({ root, version }: Patient, pid: number): Promise<Findi
   }
 }
 
+/** In a data root that a bus host would refuse there is nothing to look at, and it may not even be ours to look into. */
 export async function checkSockets(patient: Patient): Promise<Finding[]> {
   const { root, host } = patient
+  const unsafe = checkDataRoot(patient).filter(({ state }) => state === 'fail')
+  if (host === null && unsafe.length > 0) return [checkLength(root), ...unsafe]
   return [checkLength(root), host === null ? await checkWithoutHost(root) : await checkHost(patient, host.pid)]
 }

@@ -1,9 +1,9 @@
-import { existsSync, lstatSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { AppError } from '../core/errors.ts'
 import { judgeFiles, type StoreFiles, storeFiles } from '../store/files.ts'
 import { readMigrations } from '../store/migrations.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
-import { checkDataRoot } from './data-root.ts'
+import { checkDataRoot, isOpen } from './data-root.ts'
 import type { Patient } from './patient.ts'
 
 const modeOf = (path: string): number | null => {
@@ -46,6 +46,5 @@ function checkFiles(patient: Patient): Finding[] {
 
 export function checkStore(patient: Patient): Finding[] {
   const root = checkDataRoot(patient)
-  const isOurs = root.every(({ code }) => code !== 'data-root-unsafe') || lstatSync(patient.root, { throwIfNoEntry: false })?.uid === patient.uid
-  return existsSync(patient.root) && isOurs ? [...root, ...checkFiles(patient)] : root
+  return isOpen(patient) ? [...root, ...checkFiles(patient)] : root
 }

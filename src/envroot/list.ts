@@ -1,4 +1,4 @@
-import { errnoOf } from '../core/errors.ts'
+import { errnoOf, messageOf } from '../core/errors.ts'
 import type { EnvRow } from '../protocol/rows.ts'
 import { findUnsaved, namesIn } from './contents.ts'
 import { isHeld } from './lock.ts'
@@ -63,10 +63,11 @@ async function toRow(deps: ListDeps, business: string, env: string, root: Pinned
     sizeBytes: (await measureTree(root)).sizeBytes,
     unsaved: await unsavedIn(deps, root, held),
     envRoot: root.path,
+    problem: null,
   }
 }
 
-const toUnreadable = (business: string, env: string, envRoot: string): EnvRow => ({
+const toUnreadable = (business: string, env: string, envRoot: string, problem: string): EnvRow => ({
   env,
   business,
   instance: null,
@@ -77,7 +78,22 @@ const toUnreadable = (business: string, env: string, envRoot: string): EnvRow =>
   sizeBytes: 0,
   unsaved: [],
   envRoot,
+  problem,
 })
+
+/** One that cannot be looked at says so, and hides no other. */
+async function look(deps: ListDeps, business: string, envs: PinnedDir, env: string): Promise<EnvRow> {
+  const path = `${envs.path}/${env}`
+  const root = openRoot(envs, env)
+  if (root === null) return toUnreadable(business, env, path, 'it is no directory that can be opened')
+  try {
+    return await toRow(deps, business, env, root)
+  } catch (error) {
+    return toUnreadable(business, env, path, messageOf(error))
+  } finally {
+    root.close()
+  }
+}
 
 /** A look is a sandbox with git in it, and may take its whole time. */
 const LOOKS_AT_ONCE = 4
@@ -98,10 +114,7 @@ export async function listEnvRoots(deps: ListDeps, business: string): Promise<re
   const envs = openEnvs(deps.dataRoot, business)
   if (envs === null) return []
   try {
-    return await inParallel(namesIn(envs).filter(isEnvName).sort(), async (env) => {
-      const root = openRoot(envs, env)
-      return root === null ? toUnreadable(business, env, `${envs.path}/${env}`) : toRow(deps, business, env, root).finally(root.close)
-    })
+    return await inParallel(namesIn(envs).filter(isEnvName).sort(), (env) => look(deps, business, envs, env))
   } finally {
     envs.close()
   }

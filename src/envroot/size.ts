@@ -11,7 +11,7 @@ const BLOCK_BYTES = 512n
 
 export interface TreeSize {
   readonly sizeBytes: number
-  /** false: a limit was met, or a part could not be read; it is at least that much. */
+  /** false: a limit was met, or a part may not be read; it is at least that much. */
   readonly complete: boolean
 }
 
@@ -23,15 +23,18 @@ interface Walk {
   readonly linked: Set<string>
 }
 
-/** A tree may change while it is walked, and its owner may have closed a part of it. */
-const isPassable = (error: unknown): boolean => ['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(errnoOf(error) ?? '')
+/** A tree may change while it is walked: what is gone takes no room. */
+const GONE = ['ENOENT', 'ENOTDIR', 'ELOOP']
+/** Its owner may have closed a part of it. */
+const CLOSED = 'EACCES'
 
 function orUndefined<T>(walk: Walk, open: () => T): T | undefined {
   try {
     return open()
   } catch (error) {
-    if (!isPassable(error)) throw error
-    walk.complete = false
+    const errno = errnoOf(error) ?? ''
+    if (errno === CLOSED) walk.complete = false
+    else if (!GONE.includes(errno)) throw error
     return undefined
   }
 }

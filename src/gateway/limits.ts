@@ -15,27 +15,27 @@ export function toWaitMs(headers: IncomingHttpHeaders, nowMs: number): number {
   return Math.min(said.find((ms) => Number.isFinite(ms) && ms > 0) ?? DEFAULT_MS, LONGEST_MS)
 }
 
-/** Model families that the provider limits for now; each limit is over by itself. */
+/** Model families that the provider limits for now; each limit is over by itself, by a clock that does not jump. Times are for people. */
 export interface FamilyLimits {
   /** Two limits of one family: the later end counts. */
   note(family: string, waitMs: number): number
-  /** When it takes requests again, in epoch milliseconds; null when it does. */
+  /** When it takes requests again, in epoch milliseconds as the clock goes now; null when it does. */
   retryAtMs(family: string): number | null
   /** Family to RFC 3339 time. */
   current(): Readonly<Record<string, string>>
 }
 
-export function createFamilyLimits({ now }: Pick<Clock, 'now'>): FamilyLimits {
+export function createFamilyLimits({ now, monotonic }: Clock): FamilyLimits {
   const ends = new Map<string, number>()
   const retryAtMs = (family: string): number | null => {
-    const end = ends.get(family)
-    return end === undefined || end <= now() ? null : end
+    const leftMs = (ends.get(family) ?? 0) - monotonic()
+    return leftMs <= 0 ? null : now() + leftMs
   }
   return {
     note(family, waitMs) {
-      const end = Math.max(now() + waitMs, ends.get(family) ?? 0)
+      const end = Math.max(monotonic() + waitMs, ends.get(family) ?? 0)
       ends.set(family, end)
-      return end
+      return now() + end - monotonic()
     },
     retryAtMs,
     current: () => Object.fromEntries([...ends.keys()].flatMap((family) => entryOf(family, retryAtMs(family)))),

@@ -49,8 +49,8 @@ export interface Access {
 const IN_FLIGHT = 8
 
 /** The model that the request asks for. Throws `model-not-allowed` for one, its tools' included, that the run may not use. */
-function assertModels(body: Buffer, { models }: ServedRun): string {
-  const asked = modelsOf(body)
+async function assertModels(body: Buffer, { models }: ServedRun, signal: AbortSignal): Promise<string> {
+  const asked = await modelsOf(body, signal)
   const foreign = asked.find((model) => !models.includes(model))
   if (foreign === undefined) return asked[0]
   throw new AppError('model-not-allowed', `this session may use ${models.join(', ')}, and the request names ${JSON.stringify(foreign.slice(0, 100))}`)
@@ -87,7 +87,7 @@ async function serve(deps: SessionDeps, { served, access }: Session, pair: Pair)
   if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') throw new AppError('invalid-request', 'the body is compressed')
   const body = await readBody(request, { limitBytes: deps.bodyBytes, budget: deps.budget })
   try {
-    const model = assertModels(body.bytes, served)
+    const model = await assertModels(body.bytes, served, bounds)
     const { run, instance, role, task } = served
     const family = deps.familyOf(model) ?? served.family
     const onUsage = (usage: AnswerUsage): void => deps.record({ run, instance, role, task, family, model, ...usage })

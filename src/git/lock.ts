@@ -1,5 +1,7 @@
+import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs'
 import lockfile from 'proper-lockfile'
 import { AppError, errnoOf } from '../core/errors.ts'
+import { tryFlock } from '../core/kernel.ts'
 import type { Log } from '../core/log.ts'
 import { orDiskFull } from './disk-full.ts'
 
@@ -16,6 +18,51 @@ export interface LockOptions {
 export interface RepositoryLocks {
   /** Runs `work` while the lock is held; its signal aborts when the lock is lost. Throws `busy` when it is not free in time. */
   withLock<T>(repository: string, options: LockOptions, work: (held: AbortSignal) => Promise<T>): Promise<T>
+}
+
+/** Where the lock of a repository is. */
+export const lockPathOf = (repository: string): string => `${repository}.lock`
+
+const openLock = (path: string): number => openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+
+/**
+ * Marks a lock directory as held by a living process: the kernel's lock on it goes with its holder, whatever that died of, so that what a
+ * crash left is told from what somebody holds. Returns the end of it. flock(2)
+ */
+function mark(path: string): () => void {
+  const fd = openLock(path)
+  const [held, named] = [fstatSync(fd), statSync(path, { throwIfNoEntry: false })]
+  if (tryFlock(fd) && named?.ino === held.ino) return () => closeSync(fd)
+  closeSync(fd)
+  throw busy()
+}
+
+/** A lock that has been marked, to be released as one. */
+async function marked(repository: string, release: () => Promise<void>): Promise<() => Promise<void>> {
+  try {
+    const unmark = mark(lockPathOf(repository))
+    return () => release().finally(unmark)
+  } catch (error) {
+    // without its mark the next start would take it away
+    await release().catch(() => undefined)
+    throw errnoOf(error) === 'ENOENT' ? busy() : error
+  }
+}
+
+/** Does a living process hold this lock directory? A crash leaves one that nobody holds. */
+export function isLockLive(path: string): boolean {
+  let fd: number
+  try {
+    fd = openLock(path)
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) return false
+    throw error
+  }
+  try {
+    return !tryFlock(fd)
+  } finally {
+    closeSync(fd)
+  }
 }
 
 const busy = (): AppError => new AppError('busy', 'another push or launch is at work in the repository')
@@ -47,7 +94,8 @@ export function createRepositoryLocks({ log }: { readonly log: Log }): Repositor
     }
     const retries = { retries: Math.max(0, Math.floor(timeoutMs / RETRY_MS)), factor: 1, minTimeout: RETRY_MS }
     try {
-      return await lockfile.lock(repository, { realpath: false, stale: STALE_MS, update: HEARTBEAT_MS, retries, onCompromised })
+      const release = await lockfile.lock(repository, { realpath: false, stale: STALE_MS, update: HEARTBEAT_MS, retries, onCompromised })
+      return await marked(repository, release)
     } catch (error) {
       if (errnoOf(error) === 'ELOCKED') throw busy()
       throw orDiskFull(error, 'the repository cannot be locked')

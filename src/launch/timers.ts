@@ -2,8 +2,9 @@ import type { RoleConfig } from '../config/types.ts'
 
 type TimeReason = 'turn-timeout' | 'idle-timeout' | 'run-timeout'
 
-/** The host's clocks over one run. A turn lasts from the delivery of a message until it is settled. */
+/** The host's clocks over one run. A turn lasts from the delivery of a message until all that was delivered is settled. */
 export interface RunTimers {
+  /** Nothing happens while a turn runs: what a run is sent meanwhile, by itself too, gives it no more time. */
   turnStarted(): void
   turnEnded(): void
   close(): void
@@ -38,18 +39,20 @@ export function createRunTimers(
   const run = after(limits.runTimeoutMs, fire('run-timeout'))
   let idle = after(limits.idleTimeoutMs, fire('idle-timeout'))
   let turn: NodeJS.Timeout | undefined
+  let inTurn = false
   const close = (): void => {
     for (const timer of [run, idle, turn]) clearTimeout(timer)
   }
   return {
     turnStarted() {
-      if (over) return
+      if (over || inTurn) return
+      inTurn = true
       clearTimeout(idle)
-      clearTimeout(turn)
       turn = after(limits.turnTimeoutMs, fire('turn-timeout'))
     },
     turnEnded() {
       if (over) return
+      inTurn = false
       clearTimeout(turn)
       clearTimeout(idle)
       idle = after(limits.idleTimeoutMs, fire('idle-timeout'))

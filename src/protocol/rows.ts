@@ -152,6 +152,8 @@ export interface PushShowRow extends PushRow {
   readonly files: readonly string[]
   /** Those that act by themselves once they are checked out or installed. */
   readonly acting: readonly string[]
+  /** false: there are more of either than a list has room for. */
+  readonly complete: boolean
 }
 
 /** What `task fetch` needs: the commit, and where it is. */
@@ -165,6 +167,8 @@ export interface FetchableRow {
   /** Every commit that was pushed to the task. */
   readonly earlier: readonly string[]
   readonly acting: readonly string[]
+  /** false: `acting`, or the list of all paths that it changes, is longer than a list has room for. */
+  readonly complete: boolean
   readonly repository: string
   /** An empty configuration for git. */
   readonly gitConfig: string
@@ -223,6 +227,8 @@ export interface EnvRow {
   readonly sizeBytes: number
   readonly unsaved: readonly { readonly project: string; readonly reason: string }[]
   readonly envRoot: string
+  /** Why it could not be looked at; the rest says nothing then. */
+  readonly problem: string | null
 }
 
 export const USAGE_BY = ['role', 'instance', 'task', 'family', 'run'] as const

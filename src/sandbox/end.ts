@@ -15,7 +15,12 @@ export interface SandboxEnd {
   readonly statusLost: boolean
 }
 
-const SIGNALS: ReadonlyMap<number, NodeJS.Signals> = new Map(Object.entries(constants.signals).map(([name, number]) => [128 + number, name as NodeJS.Signals]))
+/** Some have two names (SIGABRT, SIGIOT): the first is the one that people know, and of entries a map keeps the last. */
+const SIGNALS: ReadonlyMap<number, NodeJS.Signals> = new Map(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]) => [128 + number, name as NodeJS.Signals]),
+)
 
 /** A code as bubblewrap reports it. Pure. */
 export function toOutcome(code: number | null): Pick<SandboxEnd, 'exitCode' | 'signal'> {

@@ -152,6 +152,21 @@ test('a tree is collected with its empty directories; links are followed to file
   expect(await collected(false)).toEqual({ left: ['etc', 'fifo', 'link'], members: ['config/plain'], directories: ['config/empty'] })
 })
 
+test('a tree that is no longer ours to read ends the collecting, with the reason', async () => {
+  const root = scratch()
+  fs.mkdirSync(join(root, 'from', 'deep'), { recursive: true })
+  fs.writeFileSync(join(root, 'from', 'deep', 'file'), 'x')
+  const held = new AbortController()
+  const skip = (name: string): boolean => {
+    if (name === 'file') held.abort(new AppError('busy', 'the lock was lost'))
+    return false
+  }
+  await using archive = await openArchive(join(root, 'a.tar'), new AbortController().signal)
+  expect(await collectTree(archive, join(root, 'from'), 'one', { followLinks: false, skip: () => false, signal: held.signal })).toEqual([])
+  fs.writeFileSync(join(root, 'from', 'deep', 'more'), 'x')
+  await expect(collectTree(archive, join(root, 'from'), 'two', { followLinks: false, skip, signal: held.signal })).rejects.toMatchObject({ code: 'busy' })
+})
+
 test('headers carry sizes past eight gigabytes and names past a hundred bytes', () => {
   const header = toHeader({ path: LONG, kind: 'file', sizeBytes: 3e12 })
   expect(parseHeader(header.subarray(0, 512))).toMatchObject({ type: 'x' })

@@ -218,7 +218,7 @@ describe('receiving', () => {
     let may = false
     const given: [string, number][] = []
     const { broker, start, receive } = company({
-      policy: { mayDeliver: (instance) => may || instance === 'pm', delivered: (instance, _run, messages) => given.push([instance, messages]) },
+      policy: { room: (instance) => (may || instance === 'pm' ? 100 : 0), delivered: (instance, _run, messages) => given.push([instance, messages]) },
     })
     const link = broker.open(start('coder'))
     await broker.messages.send(FOUNDER, note('coder', '1'))
@@ -234,6 +234,34 @@ describe('receiving', () => {
     const rest = await receive(link)
     expect([...(await waiting), ...rest].map(({ body }) => body)).toEqual(['1', '2', '3'])
     expect(given.reduce((sum, [, messages]) => sum + messages, 0)).toBe(4)
+  })
+
+  test('no more are given than the policy has room for, by one receive, by several at once, or to who waits', async () => {
+    let room = 3
+    const given: number[] = []
+    const { broker, start, receive } = company({
+      policy: {
+        room: () => room,
+        delivered(_instance, _run, messages) {
+          room -= messages
+          given.push(messages)
+        },
+      },
+    })
+    const coder = start('coder')
+    const [one, two] = [broker.open(coder), broker.open(coder)]
+    for (let n = 0; n < 6; n++) await broker.messages.send(FOUNDER, note('coder', String(n)))
+    expect((await receive(one)).map(({ body }) => body)).toEqual(['0', '1', '2'])
+    expect(await receive(one)).toEqual([])
+    room = 2
+    expect((await Promise.all([receive(one), receive(two)])).flat().map(({ body }) => body)).toEqual(['3', '4'])
+    const waiting = [receive(one, 60_000), receive(two, 60_000)]
+    room = 1
+    await broker.poke('coder')
+    expect((await Promise.race(waiting)).map(({ body }) => body)).toEqual(['5'])
+    expect([room, given.reduce((sum, messages) => sum + messages, 0)]).toEqual([0, 6])
+    await Promise.all([one, two].map((link) => broker.connectionClosed(link)))
+    await Promise.all(waiting)
   })
 
   test('ack: of another instance’s message is message-not-found, and acknowledges nothing', async () => {

@@ -222,8 +222,8 @@ describe('reviews', () => {
   test('request and verdict are told to whom they concern, without a word of an agent; an approval sets its ref before the answer', async () => {
     const approved: string[] = []
     const { broker, coder, reviewer, receive, first } = await pushed({
-      onApproved: ({ task: id, project, commit }) => {
-        approved.push(`${project} ${id} ${commit}`)
+      onApproved: ({ task: id, project }) => {
+        approved.push(`${project} ${id}`)
         return Promise.resolve()
       },
     })
@@ -231,7 +231,7 @@ describe('reviews', () => {
     const [told] = await receive(broker.open(reviewer))
     for (const word of [request, 't-1', first.id, OID(1)]) expect(told?.body).toContain(word)
     await broker.reviews.verdict(reviewer, { request, commit: OID(1), verdict: APPROVE, note: 'words of the reviewer' })
-    expect(approved).toEqual([`stack t-1 ${OID(1)}`])
+    expect(approved).toEqual(['stack t-1'])
     const notes = [...(await broker.messages.inbox({})), ...(await receive(broker.open(coder)))]
     const verdicts = notes.filter(({ body }) => body.includes(request))
     expect(verdicts).toHaveLength(2)

@@ -53,3 +53,22 @@ test('what a full disk does not take is counted, and said once there is room aga
   expect(kept).toBeGreaterThan(20)
   expect([lost, after]).toEqual([`lost ${String(200 - kept)}`, 'after'])
 })
+
+test('without a free descriptor nothing is shifted: earlier files stay, the lines are lost and said', async () => {
+  const path = join(scratch(), 'a.log')
+  for (const [at, name] of rotatedNames(path, 2).entries()) writeFileSync(name, `earlier ${String(at)}\n`)
+  const program = join(scratch(), 'hungry.mjs')
+  await build({
+    entryPoints: [join(import.meta.dirname, '../../fixtures/core/hungry-log.ts')],
+    outfile: program,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+  })
+  const ran = spawnSync(process.execPath, [program, path], { encoding: 'utf8' })
+  expect([ran.status, ran.stderr]).toEqual([0, ''])
+  const text = (name: string): string => readFileSync(name, 'utf8')
+  expect(rotatedNames(path, 2).map(text)).toEqual(['earlier 1\n', 'before\n'])
+  expect(text(path)).toBe('lost 6\nafter\n')
+  expect(existsSync(`${path}.new`)).toBe(false)
+})

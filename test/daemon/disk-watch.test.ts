@@ -2,8 +2,11 @@ import { expect, test } from 'vitest'
 import { silentLog } from '../../src/core/log.ts'
 import { createDiskWatch, LOW_BYTES, WATCH_BYTES } from '../../src/daemon/disk-watch.ts'
 
+/** Runs in `hiding` have a part that cannot be seen. */
 function watch(sizes: Record<string, number>, meanwhile: (sizes: Record<string, number>) => void = () => undefined) {
   const disk = { free: WATCH_BYTES }
+  const hiding = new Set<string>()
+  const broken = new Set<string>()
   const ended: string[] = []
   let measured = 0
   const look = createDiskWatch({
@@ -12,7 +15,8 @@ function watch(sizes: Record<string, number>, meanwhile: (sizes: Record<string, 
     runs: () => Object.keys(sizes),
     sizeOf: (run) => {
       measured++
-      return Promise.resolve(sizes[run] ?? 0)
+      if (broken.has(run)) return Promise.reject(new Error('ENOENT'))
+      return Promise.resolve({ sizeBytes: sizes[run] ?? 0, complete: !hiding.has(run) })
     },
     end(run) {
       ended.push(run)
@@ -22,7 +26,7 @@ function watch(sizes: Record<string, number>, meanwhile: (sizes: Record<string, 
       return Promise.resolve()
     },
   })
-  return { disk, ended, look, sizes, measured: () => measured }
+  return { disk, hiding, broken, ended, look, sizes, measured: () => measured }
 }
 
 test('a disk with room costs no walk and ends nobody', async () => {
@@ -67,4 +71,38 @@ test('nobody is ended for a disk that somebody else fills', async () => {
   await world.look()
   await world.look()
   expect(world.ended).toEqual([])
+})
+
+test('who hides what it takes is ended, not an innocent that grew a little; it is no suspect while there is room', async () => {
+  const world = watch({ innocent: 5e9, hider: 1e6 })
+  world.disk.free = WATCH_BYTES - 1
+  world.hiding.add('hider')
+  await world.look()
+  expect(world.ended).toEqual([])
+  world.sizes.innocent = 5.01e9
+  world.disk.free = LOW_BYTES - 1
+  await world.look()
+  expect(world.ended).toEqual(['hider'])
+})
+
+test('a run that grew by most of what the disk lost is ended, though another cannot be measured', async () => {
+  const world = watch({ greedy: 1e6, large: 1e9 })
+  world.disk.free = WATCH_BYTES - 1
+  world.hiding.add('large')
+  await world.look()
+  world.sizes.greedy = 1.6e9
+  world.disk.free = LOW_BYTES - 1
+  await world.look()
+  expect(world.ended).toEqual(['greedy'])
+})
+
+test('a run whose measurement fails is left out, and the others are looked at', async () => {
+  const world = watch({ broken: 5e9, greedy: 1e6 })
+  world.broken.add('broken')
+  world.disk.free = WATCH_BYTES - 1
+  await world.look()
+  world.sizes.greedy = 2e9
+  world.disk.free = LOW_BYTES - 1
+  await world.look()
+  expect(world.ended).toEqual(['greedy'])
 })

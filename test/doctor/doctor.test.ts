@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -6,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { FAILING_SYSTEMS } from '../../fixtures/doctor/messages.ts'
 import { packageRoot } from '../../src/core/paths.ts'
 import { CATEGORIES, type CheckRow, isCategory } from '../../src/doctor/check.ts'
+import { remedyForOwner } from '../../src/doctor/data-root.ts'
 import { PROGRAM, World } from '../helpers/world.ts'
 
 let world: World
@@ -13,6 +15,11 @@ beforeEach(() => {
   world = new World()
 })
 afterEach(() => world[Symbol.asyncDispose]())
+
+interface Owner {
+  readonly uid: number
+  readonly name: string
+}
 
 interface Seen {
   readonly code: number | null
@@ -160,6 +167,44 @@ test("somebody else's directory, a file, and a path too long for a socket", asyn
   expect((await doctor(['store', '--data-root', file])).find('data root')).toMatchObject({ state: 'fail', message: `${file} is not a directory` })
   const long = await doctor(['sockets', '--data-root', join(world.root, 'x'.repeat(90))])
   expect([long.code, long.find('path length')]).toMatchObject([1, { code: 'socket-path-too-long' }])
+})
+
+const broken = (checks: readonly CheckRow[]): readonly CheckRow[] => checks.filter(({ code }) => code === 'internal')
+const unsafe = (checks: readonly CheckRow[]): readonly string[] => checks.filter(({ code }) => code === 'data-root-unsafe').map(({ category }) => category)
+
+test.each(['/root', '/root/d'])("somebody else's data root %s breaks no check: each that needs it says what is so", async (root) => {
+  const { code, checks } = await doctor(['--data-root', root])
+  expect([code, broken(checks), unsafe(checks)]).toEqual([1, [], ['store', 'sockets']])
+})
+
+test('a configuration that cannot be read breaks no check', async () => {
+  for (const path of [join(world.config, 'system.yaml'), join(world.config, 'businesses'), world.config]) {
+    const { mode } = statSync(path)
+    chmodSync(path, 0)
+    const { code, checks, find } = await doctor([])
+    chmodSync(path, mode)
+    expect([code, broken(checks), find('files')]).toMatchObject([1, [], { state: 'fail', message: expect.stringContaining('EACCES') as string }])
+  }
+})
+
+test('a data root on a read-only file system, and no place to try a sandbox in, break no check', () => {
+  mkdirSync(world.data, { mode: 0o700 })
+  const readOnly = ['--dev-bind', '/', '/', '--ro-bind', '/tmp', '/tmp', '--die-with-parent', '--']
+  const { stdout } = spawnSync('bwrap', [...readOnly, process.execPath, PROGRAM, 'doctor', '--json'], { env: world.env, encoding: 'utf8' })
+  const { checks } = (JSON.parse(stdout) as { data: { checks: readonly CheckRow[] } }).data
+  expect([broken(checks), unsafe(checks)]).toEqual([[], ['store', 'sockets']])
+  expect(checks.find(({ code }) => code === 'data-root-unsafe')).toMatchObject({
+    message: expect.stringContaining('read-only file system') as string,
+    remedy: expect.stringContaining('mount its file system read-write') as string,
+  })
+  expect(checks.find(({ name }) => name === 'policy')).toMatchObject({ state: 'warn', message: expect.stringContaining('no directory to try it in') as string })
+})
+
+test('what to do about a directory of somebody else: never to run as root', () => {
+  const [root, ada, bob] = [0, 1000, 1001].map((uid, at) => ({ uid, name: ['root', 'ada', 'bob'][at] ?? '' })) as [Owner, Owner, Owner]
+  expect(remedyForOwner('/d', { owner: root, us: ada })).toMatch(/^sudo chown -R ada: \/d, or choose another data root/)
+  expect(remedyForOwner('/d', { owner: bob, us: ada })).toMatch(/^run mosaic as bob, or choose another data root/)
+  expect(remedyForOwner('/d', { owner: bob, us: root })).toBe('mosaic doctor --user bob')
 })
 
 test('a bus host that runs, and what is left of one that was killed', async () => {

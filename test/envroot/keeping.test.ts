@@ -12,6 +12,7 @@ import { holdLock, openWorld, RUN, snapshot, type World } from './world.ts'
 const OTHER = 'r0000000000dd'
 const coded = async (call: Promise<unknown>): Promise<string> => codeOf(await call.catch((error: unknown) => error))
 const DAY_MS = 86_400_000
+const UNOPENED = 'it is no directory that can be opened'
 const gc = (w: World, apply: boolean) => collectGarbage(w.deps, { business: 'acme', apply, keepRunsMs: DAY_MS })
 
 test('list: one row a root, who owns and holds it, its size, what is unsaved; nothing is made or changed', async () => {
@@ -28,12 +29,12 @@ test('list: one row a root, who owns and holds it, its size, what is unsaved; no
   w.deps.unsavedWork = () => Promise.resolve([{ project: 'stack', reason: 'dirty' }])
   const before = snapshot(w.root)
   const rows = await listEnvRoots(w.deps, 'acme')
-  const row = { business: 'acme', instance: null, task: null, ownerRun: null, held: false, holderRun: null, sizeBytes: 0, unsaved: [] }
+  const row = { business: 'acme', instance: null, task: null, ownerRun: null, held: false, holderRun: null, sizeBytes: 0, unsaved: [], problem: null }
   expect(rows).toEqual([
     { ...row, env: 'bare', envRoot: w.env('bare') },
     { ...row, env: 'coder', instance: 'coder', ownerRun: RUN, held: true, holderRun: RUN, sizeBytes: expect.any(Number) as number, envRoot: w.env('coder') },
-    { ...row, env: 'fifo', envRoot: w.env('fifo') },
-    { ...row, env: 'link', envRoot: w.env('link') },
+    { ...row, env: 'fifo', envRoot: w.env('fifo'), problem: UNOPENED },
+    { ...row, env: 'link', envRoot: w.env('link'), problem: UNOPENED },
     {
       ...row,
       env: 'pm',
@@ -49,6 +50,22 @@ test('list: one row a root, who owns and holds it, its size, what is unsaved; no
   expect([isEnvRootHeld(w.deps, 'acme', 'coder'), isEnvRootHeld(w.deps, 'acme', 'pm'), isEnvRootHeld(w.deps, 'acme', 'nope')]).toEqual([true, false, false])
   held.close()
   expect(isEnvRootHeld(w.deps, 'acme', 'coder')).toBe(false)
+})
+
+test('list: an env root whose look fails says so in its row, and hides no other', async () => {
+  const w = await openWorld()
+  for (const env of ['a', 'b', 'c']) await w.made({ env, instance: env, run: OTHER })
+  const holderOf = w.deps.holderOf
+  w.deps.holderOf = (business, env) => {
+    if (env === 'b') throw new Error('EIO: broken')
+    return holderOf(business, env)
+  }
+  const rows = await listEnvRoots(w.deps, 'acme')
+  expect(rows.map(({ env, instance, problem }) => [env, instance, problem])).toEqual([
+    ['a', 'a', null],
+    ['b', null, 'EIO: broken'],
+    ['c', 'c', null],
+  ])
 })
 
 test('listing never makes a claim busy', async () => {

@@ -31,16 +31,38 @@ describe('retry-after', () => {
   })
 })
 
+function limitsAt(startMs: number) {
+  const time = { nowMs: startMs, monotonicMs: 1000 }
+  const limits = createFamilyLimits({ now: () => time.nowMs, monotonic: () => time.monotonicMs })
+  const pass = (ms: number): void => {
+    time.nowMs += ms
+    time.monotonicMs += ms
+  }
+  return { limits, time, pass }
+}
+
+test('a clock that jumps ends no limit and makes none longer; what people see goes with the clock', () => {
+  const { limits, time, pass } = limitsAt(NOW)
+  expect(limits.note('opus', 60_000)).toBe(NOW + 60_000)
+  const DAY = 86_400_000
+  time.nowMs += DAY
+  expect(limits.current()).toEqual({ opus: '2026-02-01T09:01:00.000Z' })
+  time.nowMs -= 2 * DAY
+  pass(59_999)
+  expect(limits.retryAtMs('opus')).toBe(NOW - DAY + 60_000)
+  pass(1)
+  expect(limits.retryAtMs('opus')).toBeNull()
+})
+
 test('of two limits of a family the later end counts, and each is over by itself', () => {
-  const time = { nowMs: NOW }
-  const limits = createFamilyLimits({ now: () => time.nowMs })
+  const { limits, pass } = limitsAt(NOW)
   limits.note('opus', 60_000)
   limits.note('sonnet', 30_000)
   limits.note('opus', 10_000)
   expect(limits.current()).toEqual({ opus: '2026-01-31T09:01:00.000Z', sonnet: '2026-01-31T09:00:30.000Z' })
-  time.nowMs += 30_000
+  pass(30_000)
   expect([limits.retryAtMs('sonnet'), limits.retryAtMs('opus'), limits.retryAtMs('constructor')]).toEqual([null, NOW + 60_000, null])
-  time.nowMs += 30_000
+  pass(30_000)
   expect(limits.current()).toEqual({})
 })
 
@@ -79,7 +101,7 @@ describe('a provider that limits', () => {
     })
     expect([world.gateway.retryAtMs('sonnet'), world.gateway.retryAtMs('opus')]).toEqual([NOW + 90_000, null])
     expect(launch('pm', world.gateway.limited()).ok).toBe(true)
-    world.time.nowMs += 90_000
+    world.pass(90_000)
     expect([launch('coder', world.gateway.limited()).ok, world.gateway.retryAtMs('sonnet')]).toEqual([true, null])
   })
 

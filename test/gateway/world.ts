@@ -47,8 +47,10 @@ export interface World extends AsyncDisposable {
   readonly usage: UsageEntry[]
   /** Everything that was logged. */
   readonly logged: () => string
-  /** The wall clock, in epoch milliseconds. */
-  readonly time: { nowMs: number }
+  /** The wall clock, in epoch milliseconds, and the one that does not jump. */
+  readonly time: { nowMs: number; monotonicMs: number }
+  /** On both clocks. */
+  readonly pass: (ms: number) => void
   /** The head of an answer as soon as it is there. */
   start(ask?: Ask): Promise<IncomingMessage>
   ask(ask?: Ask): Promise<Answer>
@@ -89,11 +91,11 @@ export async function openWorld({ env = { ANTHROPIC_API_KEY: REAL_KEY }, bounds 
   const provider = scope.use(await openProvider())
   const lines: string[] = []
   const usage: UsageEntry[] = []
-  const time = { nowMs: Date.parse('2026-01-31T09:00:00.000Z') }
+  const time = { nowMs: Date.parse('2026-01-31T09:00:00.000Z'), monotonicMs: 1000 }
   const gateway = scope.use(
     openGateway({
       log: createLog({ write: (line: string) => void lines.push(line) }, 'trace'),
-      clock: { now: () => time.nowMs, monotonic: () => performance.now() },
+      clock: { now: () => time.nowMs, monotonic: () => time.monotonicMs },
       env: { ANTHROPIC_BASE_URL: `${provider.url}${path}`, ...env },
       directory,
       familyOf: (model) => /^claude-(\w+)-/.exec(model)?.[1] ?? null,
@@ -111,6 +113,10 @@ export async function openWorld({ env = { ANTHROPIC_API_KEY: REAL_KEY }, bounds 
     socket,
     usage,
     time,
+    pass(ms) {
+      time.nowMs += ms
+      time.monotonicMs += ms
+    },
     auth,
     logged: () => lines.join(''),
     start,

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { packObjects, parseBundleHeader } from '../../src/git/bundle.ts'
 import { parseChange, staysInTree, unquotePath } from '../../src/git/policy.ts'
-import { actsByItself } from '../../src/git/show.ts'
 
 const [A, B] = ['a'.repeat(40), 'b'.repeat(40)]
 const bundle = (...lines: string[]): Buffer => Buffer.from(['# v2 git bundle', ...lines, '', 'PACK'].join('\n'))
@@ -89,19 +88,5 @@ describe('the policy', () => {
     expect(parseChange(`:100644 000000 ${A} ${'0'.repeat(40)} D\t.gitmodules`)).toEqual({ mode: '000000', object: A, path: '.gitmodules' })
     expect(parseChange('anything else')).toBeUndefined()
     expect(unquotePath('"\\"\\\\\\n"')).toBe('"\\\n')
-  })
-  test('files that act by themselves', () => {
-    for (const path of [
-      '.husky/pre-commit',
-      '.envrc',
-      'a/.envrc',
-      '.vscode/tasks.json',
-      'package.json',
-      'pkg/package.json',
-      '.github/workflows/ci.yml',
-      '.gitlab-ci.yml',
-    ])
-      expect([path, actsByItself(path)]).toEqual([path, true])
-    for (const path of ['src/husky.ts', 'docs/package.json.md', 'README.md', 'github/workflows/x']) expect([path, actsByItself(path)]).toEqual([path, false])
   })
 })

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { silentLog } from '../../src/core/log.ts'
@@ -83,6 +84,21 @@ test('recovery removes locks, quarantines and half-made repositories', async () 
   await pushed('t-2') // the control: it works
 })
 
+test('recovery leaves a lock that somebody holds, and what is made under it; the repository is looked at once it is free', async () => {
+  const one = await pushed('t-1')
+  w.git(w.repository, 'update-ref', '-d', 'refs/heads/work/t-1')
+  const theirs = createRepositoryLocks({ log: silentLog })
+  const half = join(w.gitRoot, 'acme', '.new-stack.git')
+  const expected = { 'refs/heads/work/t-1': one }
+  await theirs.withLock(w.repository, { timeoutMs: 1000 }, async (held) => {
+    w.write(join(half, 'HEAD'), '')
+    await expect(recover(expected)).rejects.toMatchObject({ code: 'busy' })
+    expect([existsSync(`${w.repository}.lock`), existsSync(half), held.aborted]).toEqual([true, true, false])
+  })
+  await recover(expected)
+  expect([existsSync(half), refs()]).toEqual([false, `refs/heads/main ${w.base}\nrefs/heads/work/t-1 ${one}`])
+}, 30_000)
+
 test('recovery makes refs what the rows say', async () => {
   const one = await pushed('t-1')
   await pushed('t-1', one)
@@ -141,6 +157,55 @@ test("a diff shows an agent's text and runs none of its drivers; acting files ar
   const marker = w.path('marker')
   w.git(w.repository, 'config', 'diff.external', `touch ${marker}`)
   expect(await diffPush(w.intake, w.repository, commit)).toMatch(/^\+evil$/m)
-  expect(await changedFiles(w.intake, w.repository, commit)).toEqual({ files: ['.envrc', 'file.txt'], acting: ['.envrc'] })
+  expect(await changedFiles(w.intake, w.repository, commit)).toEqual({ files: ['.envrc', 'file.txt'], acting: ['.envrc'], complete: true })
   expect(existsSync(marker)).toBe(false)
+})
+
+const ACTING = [
+  '.envrc',
+  '.github/workflows/ci.yml',
+  '.gitlab-ci.yml',
+  '.husky/pre-commit',
+  '.vscode/tasks.json',
+  'a/.envrc',
+  'package.json',
+  'pkg/package.json',
+]
+const HARMLESS = ['README.md', 'docs/package.json.md', 'github/workflows/x', 'src/husky.ts']
+
+/** A commit in the working repository that adds these paths. */
+function commitOf(w: GitWorld, paths: readonly string[], mode = '100644'): string {
+  const blob = w.forge.object('blob', 'x')
+  const index = { GIT_INDEX_FILE: w.path('index') }
+  rmSync(index.GIT_INDEX_FILE, { force: true })
+  const run = (args: readonly string[], input = ''): string =>
+    execFileSync('git', args, { cwd: w.clone, env: { ...process.env, ...index }, input })
+      .toString()
+      .trim()
+  run(['update-index', '--index-info'], paths.map((path) => `${mode} ${blob}\t${path}\n`).join(''))
+  const commit = w.forge.commit(run(['write-tree']), w.base)
+  w.git(w.clone, 'push', '-q', '-f', w.repository, `${commit}:refs/heads/work/t-shown`)
+  return commit
+}
+
+test('files that act by themselves are named, wherever they are; others are not, and a link in the place of a directory is', async () => {
+  const { acting, complete } = await changedFiles(w.intake, w.repository, commitOf(w, [...ACTING, ...HARMLESS]))
+  expect([acting, complete]).toEqual([ACTING, true])
+  expect((await changedFiles(w.intake, w.repository, commitOf(w, ['.husky', 'husky'], '120000'))).acting).toEqual(['.husky'])
+})
+
+test('files that act by themselves are named behind any number of others; a list that is not whole says so, and holds whole paths alone', async () => {
+  const long = (n: number): string => `!${String(n).padStart(200, '0')}/${'x'.repeat(200)}`
+  const many = Array.from({ length: 11_000 }, (_, n) => long(n))
+  const { files, acting, complete } = await changedFiles(w.intake, w.repository, commitOf(w, [...many, ...ACTING]))
+  expect([acting, complete]).toEqual([ACTING, false])
+  expect(files.length).toBeGreaterThan(10_000)
+  expect(files.every((path) => many.includes(path) || path === 'file.txt')).toBe(true)
+})
+
+test('a crowd of files that act by themselves is no whole list either', async () => {
+  const crowd = Array.from({ length: 11_000 }, (_, n) => `${String(n).padStart(200, '0')}/${'x'.repeat(200)}/.envrc`)
+  const { acting, complete } = await changedFiles(w.intake, w.repository, commitOf(w, crowd))
+  expect(complete).toBe(false)
+  expect(acting.every((path) => path.endsWith('/.envrc'))).toBe(true)
 })

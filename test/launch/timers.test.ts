@@ -28,6 +28,24 @@ test('a turn that takes too long is over; one that ends in time is not', () => {
   expect(quick.over).toEqual([])
 })
 
+test('what is delivered while a turn runs gives it no more time; the next turn has all of it', () => {
+  const busy = watch()
+  busy.timers.turnStarted()
+  vi.advanceTimersByTime(900)
+  busy.timers.turnStarted()
+  vi.advanceTimersByTime(100)
+  expect(busy.over).toEqual(['turn-timeout'])
+  const next = watch()
+  next.timers.turnStarted()
+  vi.advanceTimersByTime(900)
+  next.timers.turnEnded()
+  next.timers.turnStarted()
+  vi.advanceTimersByTime(999)
+  expect(next.over).toEqual([])
+  vi.advanceTimersByTime(1)
+  expect(next.over).toEqual(['turn-timeout'])
+})
+
 test('a session without a turn for too long is idle; a turn is no idleness', () => {
   const { over, timers } = watch(undefined, { turnTimeoutMs: 10_000 })
   vi.advanceTimersByTime(4999)

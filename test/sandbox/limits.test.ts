@@ -117,6 +117,7 @@ test('a cgroup that is shared, has no controllers, or is not ours is left alone'
 })
 
 test('codes over 128 are signals again', () => {
+  expect([134, 135, 157].map((code) => toOutcome(code).signal)).toEqual(['SIGABRT', 'SIGBUS', 'SIGIO'])
   expect([0, 1, 23, 128, 137, 139, 143, 255, null].map((code) => toOutcome(code))).toEqual([
     { exitCode: 0, signal: null },
     { exitCode: 1, signal: null },

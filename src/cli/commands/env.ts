@@ -4,7 +4,8 @@ import type { CliContext, CommandSpec, Input, Output, Result } from '../context.
 import { size, table } from '../render.ts'
 import { doneResult, listResult } from '../results.ts'
 
-const unsavedOf = (row: EnvRow): string => row.unsaved.map(({ project, reason }) => `${project} (${reason})`).join(', ')
+const unsavedOf = ({ problem, unsaved }: EnvRow): string =>
+  problem === null ? unsaved.map(({ project, reason }) => `${project} (${reason})`).join(', ') : `not known: ${problem}`
 
 async function list(context: CliContext): Promise<Result> {
   const rows = await (await context.control()).call('env.list', {})

@@ -3,7 +3,7 @@ import type { PushShowRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
 import { ago, block, fields, table } from '../render.ts'
 import { listResult } from '../results.ts'
-import { actingLine } from '../task-fetch.ts'
+import { warningsOf } from '../task-fetch.ts'
 
 const SHORT_OID = 12
 
@@ -27,9 +27,12 @@ async function list(context: CliContext, input: Input): Promise<Result> {
   )
 }
 
-function toShowText(out: Output, { files, acting, ...row }: PushShowRow): string {
-  const paths = files.map((path) => `  ${escapeLine(path)}${acting.includes(path) ? '  (acts by itself once checked out or installed)' : ''}`)
-  return [fields(out, row).trimEnd(), 'files', ...paths, ''].join('\n')
+/** The acting ones first: a list that was cut may lack them. */
+function toShowText(out: Output, { files, acting, complete, ...row }: PushShowRow): string {
+  const known = new Set(acting)
+  const acts = acting.map((path) => `  ${escapeLine(path)}  (acts by itself once checked out or installed)`)
+  const paths = files.filter((path) => !known.has(path)).map((path) => `  ${escapeLine(path)}`)
+  return [fields(out, row).trimEnd(), 'files', ...acts, ...paths, ...warningsOf({ acting: [], complete }), ''].join('\n')
 }
 
 async function show(context: CliContext, input: Input): Promise<Result> {
@@ -39,8 +42,7 @@ async function show(context: CliContext, input: Input): Promise<Result> {
 
 async function diff(context: CliContext, input: Input): Promise<Result> {
   const row = await (await context.control()).call('push.diff', { push: input.arg(0) })
-  const line = actingLine(row.acting)
-  if (line !== undefined) context.out.note(`warning: ${line}`)
+  for (const line of warningsOf(row)) context.out.note(`warning: ${line}`)
   return { data: row, human: () => block(escapeText(row.diff)), ids: [row.push] }
 }
 

@@ -78,7 +78,13 @@ async function addRepositories(archive: ArchiveWriter, { dataRoot, signal }: Bac
       const repository = join(root, business, name)
       const member = `${REPOSITORIES}/${business}/${name}`
       await archive.directory(member)
-      left.push(...(await locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, () => collectTree(archive, repository, member, GIT))))
+      const collect = async (held: AbortSignal): Promise<string[]> => {
+        const found = await collectTree(archive, repository, member, { ...GIT, signal: held })
+        // a repository that changed while it was read is none that works
+        held.throwIfAborted()
+        return found
+      }
+      left.push(...(await locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal }, collect)))
     }
   return left
 }

@@ -1,17 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Store } from '../../store/open.ts'
 
-const NAME = /^snapshot-[0-9a-f]{8}\.db(-(wal|shm|journal))?$/
-
 /** A new name for a copy of the store, on the data root's file system and as private. */
 export const newSnapshotPath = (busHost: string): string => join(busHost, `snapshot-${randomBytes(4).toString('hex')}.db`)
-
-/** Removes copies that a backup which was cut off has left. The caller holds the host lock, and serves nobody yet. */
-export function sweepSnapshots(busHost: string): void {
-  for (const name of readdirSync(busHost)) if (NAME.test(name)) rmSync(join(busHost, name), { force: true })
-}
 
 export function removeSnapshot(path: string): void {
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${path}${suffix}`, { force: true })

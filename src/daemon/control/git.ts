@@ -14,13 +14,14 @@ interface DiffRow {
   readonly push: string
   readonly diff: string
   readonly acting: readonly string[]
+  readonly complete: boolean
 }
 
 export async function readDiff({ broker, git }: Host, { push }: ControlParams<'push.diff'>): Promise<DiffRow> {
   const row = broker.pushes.show(push)
   const about = [git.refs, git.repositoryOf(row.project), row.commit] as const
-  const [diff, { acting }] = await Promise.all([diffPush(...about), changedFiles(...about)])
-  return { push: row.id, diff, acting }
+  const [diff, { acting, complete }] = await Promise.all([diffPush(...about), changedFiles(...about)])
+  return { push: row.id, diff, acting, complete }
 }
 
 /** The push whose last verdict approves it, the latest one that there is. */
@@ -44,7 +45,7 @@ export async function findFetchable(
   }
   const push = broker.pushes.show(wanted)
   const repository = git.repositoryOf(push.project)
-  const { acting } = await changedFiles(git.refs, repository, push.commit)
+  const { acting, complete } = await changedFiles(git.refs, repository, push.commit)
   return {
     task: id,
     project: push.project,
@@ -53,6 +54,7 @@ export async function findFetchable(
     approved: wanted === approved,
     earlier: store.pushes.list({ task: id }).map(({ commit }) => commit),
     acting,
+    complete,
     repository,
     gitConfig: git.refs.globalConfig,
     root: deps.config.business().projects[push.project]?.root ?? null,
