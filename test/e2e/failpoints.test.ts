@@ -1,4 +1,4 @@
-import { renameSync } from 'node:fs'
+import { renameSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { CallClient } from '../../src/client/connect.ts'
@@ -16,6 +16,11 @@ interface Stage {
 /** What the founder is doing when the host dies. `start` is no act: the host dies while it recovers, and the next one too. */
 const ACTS = {
   launch: ({ control, task }: Stage) => control.call('launch', { instance: 'reviewer', task, request: 'SAY done' }),
+  /** The root has changed since the last look at it. */
+  changed: (stage: Stage) => {
+    utimesSync(join(stage.world.root, 'stack', '.git', 'HEAD'), new Date(), new Date())
+    return ACTS.launch(stage)
+  },
   fresh: async ({ control }: Stage) => {
     await control.call('stop', { instance: 'coder' })
     await control.call('launch', { instance: 'coder', mode: 'fresh' })
@@ -60,8 +65,11 @@ const PLANS = {
   'claim.done': launch,
   'launch.claimed': launch,
   'launch.prepare': launch,
-  // the root and the coder's kept clone are looked at by two helpers; the root has not changed since, so the next one clones
-  'launch.helper': [['launch', 3]],
+  // a kept clone is looked at by two helpers; then one looks at the root, one clones
+  'launch.helper': [
+    ['changed', 3],
+    ['changed', 4],
+  ],
   'launch.directory': launch,
   'launch.spawn': launch,
   'launch.settle': launch,
