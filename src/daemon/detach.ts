@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { AppError } from '../core/errors.ts'
 import type { DataRootPaths } from './data-root.ts'
 
@@ -11,7 +11,8 @@ const READY = 'ready'
  * ready: its exit status is then 0. A host that does not get there has said why on its stderr, which is repeated here, and its exit status is ours.
  */
 export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv, words: readonly string[]): Promise<number> {
-  const path = `${paths.busHost}/start.log`
+  // under a name of its own until it is ready: one that is refused must not write over the words of the host that runs
+  const path = `${paths.busHost}/start.log.${String(process.pid)}`
   const log = openSync(path, 'w', 0o600)
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...words], {
     detached: true,
@@ -27,12 +28,14 @@ export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv
     child.once('exit', (status) => resolve(status ?? 1))
   })
   if (code === 0) {
+    renameSync(path, `${paths.busHost}/start.log`)
     child.disconnect()
     child.unref()
-  } else
-    process.stderr.write(
-      statSync(path).size > 0 ? readFileSync(path, 'utf8') : `error: ${new AppError('internal', 'the bus host ended without a word').message}\n`,
-    )
+    return code
+  }
+  const said = readFileSync(path, 'utf8')
+  rmSync(path)
+  process.stderr.write(said === '' ? `error: ${new AppError('internal', 'the bus host ended without a word').message}\n` : said)
   return code
 }
 

@@ -43,7 +43,7 @@ interface Suspect {
  * Who fills the disk: the run that grew most. What cannot be measured is no alibi, since anybody can close a directory: unless the growth
  * that was seen explains half of what the disk lost, it was a run that hides some of it. null: nobody has grown, and nobody hides.
  */
-export function suspectOf(before: Look, now: Look): Suspect | null {
+function suspectOf(before: Look, now: Look): Suspect | null {
   const grown = (run: string, sizeBytes: number): number => sizeBytes - (before.sizes.get(run)?.sizeBytes ?? sizeBytes)
   const runs = [...now.sizes]
     .map(([run, { sizeBytes, complete }]) => ({ run, complete, grownBytes: grown(run, sizeBytes) }))
