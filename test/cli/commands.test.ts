@@ -321,6 +321,7 @@ const ENV = {
   held: true,
   holderRun: RUN,
   sizeBytes: 2048,
+  problem: null,
   unsaved: [{ project: 'stack', reason: 'dirty' }],
   envRoot: '/d/envs/acme/coder',
 }

@@ -21,13 +21,23 @@ function make(name: string, ageSeconds: number): string {
   return name
 }
 
-const UNLOCKED = ['snapshot-0123abcd.db', 'snapshot-0123abcd.db-wal', '.doctor-aB3dE6', '.node-0123456789ab']
+const UNLOCKED = ['snapshot-0123abcd.db', 'snapshot-0123abcd.db-wal', '.doctor-aB3dE6', '.node-0123456789ab', 'start.log.77']
 
 test('what only the holder of the host lock makes goes at once, the rest once nobody can be at work on it; nothing else does', () => {
   const gone = [make('probe-aB3dE6', 0), make('restore-aB3dE6', 0), ...UNLOCKED.map((name) => make(name, HOUR_S + 60))]
-  const kept = ['mosaic.db', 'host.lock', 'host.log', 'node', 'node.key', '0123456789ab', 'snapshot-mine.db', '.doctor', 'probe-', 'my-probe-aB3dE6'].map(
-    (name) => make(name, 100 * HOUR_S),
-  )
+  const kept = [
+    'mosaic.db',
+    'host.lock',
+    'host.log',
+    'start.log',
+    'node',
+    'node.key',
+    '0123456789ab',
+    'snapshot-mine.db',
+    '.doctor',
+    'probe-',
+    'my-probe-aB3dE6',
+  ].map((name) => make(name, 100 * HOUR_S))
   expect(sweepLeftovers(busHost).sort()).toEqual(gone.sort())
   expect(readdirSync(busHost).sort()).toEqual(kept.sort())
 })
