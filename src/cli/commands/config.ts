@@ -31,10 +31,10 @@ async function check(context: CliContext): Promise<Result | number> {
 
 async function show(context: CliContext, input: Input): Promise<Result> {
   const { showConfig } = await import('../../config/explain.ts')
-  const { stringify } = await import('yaml')
+  const { toYaml } = await import('../../config/yaml.ts')
   const { escapeText } = await import('../../core/escape.ts')
   const data = showConfig(await load(context), input.text('business'))
-  return { data, human: () => escapeText(stringify(data)) }
+  return { data, human: () => escapeText(toYaml(data)) }
 }
 
 async function schema(): Promise<Result> {
