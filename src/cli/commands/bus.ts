@@ -73,6 +73,9 @@ async function status(context: CliContext): Promise<Result> {
   return { data: row, human: () => toStatusText(context.out, row), ids: [String(row.pid)] }
 }
 
+/** What may still refuse, with the business of the host that is to stop. */
+type BeforeStop = (business: string | null) => Promise<void>
+
 interface Stopped {
   readonly pid: number
   /** null: a host of another version, which could not be asked. */
@@ -80,9 +83,10 @@ interface Stopped {
 }
 
 /** Asks the host to stop and waits until its process is gone. */
-async function stopByRequest(context: CliContext, control: ControlClient, input: Input): Promise<Stopped> {
+async function stopByRequest(context: CliContext, control: ControlClient, input: Input, before: BeforeStop): Promise<Stopped> {
   const [drainMs, timeoutMs] = [input.number('drain'), input.number('timeout')]
   const { pid, business } = await control.call('status', {})
+  await before(business)
   const { startTimeOf } = await import('../../core/proc.ts')
   const start = startTimeOf(pid)
   await control
@@ -97,11 +101,12 @@ async function stopByRequest(context: CliContext, control: ControlClient, input:
 }
 
 /** Stops it, also one of another version, as after an upgrade: that one cannot be asked to drain. */
-async function stopHost(context: CliContext, input: Input): Promise<Stopped> {
+async function stopHost(context: CliContext, input: Input, before: BeforeStop = () => Promise.resolve()): Promise<Stopped> {
   try {
-    return await stopByRequest(context, await context.control(), input)
+    return await stopByRequest(context, await context.control(), input, before)
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'protocol-mismatch') throw error
+    await before(null)
     context.out.note(`note: ${error.message}; it is stopped by a signal${input.number('drain') === undefined ? '' : ', which does not wait for running turns'}`)
     const dataRoot = await findDataRoot({ dataRoot: context.options.dataRoot, env: context.env, home: context.home })
     return { pid: await stopBySignal(dataRoot, context.signal), business: null }
@@ -113,17 +118,22 @@ async function stop(context: CliContext, input: Input): Promise<Result> {
   return doneResult({ pid, business }, `the bus host${business === null ? '' : ` of ${business}`} (pid ${String(pid)}) has stopped`, String(pid))
 }
 
-/** With a configuration that it would refuse, the one that runs had better go on. */
-async function assertStartable(context: CliContext): Promise<void> {
-  const [{ loadConfig }, { resolveConfigDir }] = await Promise.all([import('../../config/load.ts'), import('../../config/paths.ts')])
+/** With a configuration that the next one would refuse, or without that business, the one that runs had better go on. */
+async function assertStartable(context: CliContext, business: string | undefined): Promise<void> {
+  const [{ loadConfig }, { resolveConfigDir }, { selectBusiness }] = await Promise.all([
+    import('../../config/load.ts'),
+    import('../../config/paths.ts'),
+    import('../../config/select.ts'),
+  ])
   const { env, home, options } = context
-  await loadConfig({ configDir: resolveConfigDir(env, home), home, env, ...(options.dataRoot === undefined ? {} : { dataRoot: options.dataRoot }) })
+  const config = await loadConfig({ configDir: resolveConfigDir(env, home), home, env, dataRoot: options.dataRoot })
+  selectBusiness(config, business)
 }
 
 async function restart(context: CliContext, input: Input): Promise<number> {
-  await assertStartable(context)
-  const { business } = await stopHost(context, input)
-  return startHost(context, { business: input.text('business') ?? business ?? undefined, pm: input.flag('pm'), detach: true })
+  const businessOf = (running: string | null): string | undefined => input.text('business') ?? running ?? undefined
+  const { business } = await stopHost(context, input, (running) => assertStartable(context, businessOf(running)))
+  return startHost(context, { business: businessOf(business), pm: input.flag('pm'), detach: true })
 }
 
 async function reload(context: CliContext): Promise<Result> {
