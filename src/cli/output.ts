@@ -1,5 +1,5 @@
 import { type ConfigProblem, formatProblem } from '../config/problem.ts'
-import { AppError, messageOf } from '../core/errors.ts'
+import { AppError, errnoOf, messageOf } from '../core/errors.ts'
 import { CODES } from '../core/codes.ts'
 import { escapeText, toSafeJson } from '../core/escape.ts'
 import type { GlobalOptions, Output, Result, Style } from './context.ts'
@@ -63,6 +63,10 @@ const LAUNCH_REFUSED = /^\S+ launch refused: [a-z-]+ \(/
 
 export const exitOf = (error: AppError): number => (LAUNCH_REFUSED.test(error.message) ? 3 : CODES[error.code].exit)
 
-/** Anything that is no refusal is a bug of ours: `internal`, with its words. */
-export const toAppError = (error: unknown): AppError =>
-  error instanceof AppError ? error : new AppError('internal', `mosaic failed: ${messageOf(error)}`, { hint: 'MOSAIC_DEBUG=1 shows where', cause: error })
+/** A disk that is full is the machine's fault, whatever met it; anything else that is no refusal is a bug of ours: `internal`, with its words. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  if (['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? ''))
+    return new AppError('disk-full', `no space is left: ${messageOf(error)}`, { hint: 'make room there: df -h shows which disk is full', cause: error })
+  return new AppError('internal', `mosaic failed: ${messageOf(error)}`, { hint: 'MOSAIC_DEBUG=1 shows where', cause: error })
+}
