@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
-import { AppError } from '../core/errors.ts'
+import { closeSync, fstatSync, openSync, readlinkSync, readSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { DataRootPaths } from './data-root.ts'
 
 /** What a detached host writes on its message channel once it is ready. */
@@ -11,14 +11,15 @@ const READY = 'ready'
  * ready: its exit status is then 0. A host that does not get there has said why on its stderr, which is repeated here, and its exit status is ours.
  */
 export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv, words: readonly string[]): Promise<number> {
-  const path = `${paths.busHost}/start.log`
-  const log = openSync(path, 'w', 0o600)
+  // the log of the host that runs is its own: the child takes that name once it holds the lock
+  const path = `${paths.busHost}/start-${String(process.pid)}.log`
+  rmSync(path, { force: true })
+  const log = openSync(path, 'wx+', 0o600)
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...words], {
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],
     env: { ...env, MOSAIC_DETACHED: '1' },
   })
-  closeSync(log)
   const code = await new Promise<number>((resolve, reject) => {
     child.once('error', reject)
     child.once('message', (message) => {
@@ -29,15 +30,26 @@ export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv
   if (code === 0) {
     child.disconnect()
     child.unref()
-  } else
-    process.stderr.write(
-      statSync(path).size > 0 ? readFileSync(path, 'utf8') : `error: ${new AppError('internal', 'the bus host ended without a word').message}\n`,
-    )
+  } else process.stderr.write(readWhole(log) || 'error: the bus host ended without a word\n')
+  closeSync(log)
+  rmSync(path, { force: true })
   return code
 }
 
-/** Tells the command that started us, if one waits. */
+/** By position: the child writes at the offset that we share with it. */
+function readWhole(fd: number): string {
+  const buffer = Buffer.alloc(fstatSync(fd).size)
+  return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0))
+}
+
+/** For the holder of the host lock: what it prints, where that is a file of `startDetached`, becomes start.log. */
+export function keepStartLog({ busHost }: DataRootPaths): void {
+  const path = readlinkSync('/proc/self/fd/1')
+  if (/\/start-\d+\.log$/.test(path) && dirname(path) === realpathSync(busHost)) renameSync(path, `${busHost}/start.log`)
+}
+
+/** Tells the command that started us, if one still waits: interrupted, it is gone, and that is no reason to end. */
 export function announceReady(): void {
-  process.send?.(READY)
+  process.send?.(READY, undefined, undefined, () => undefined)
   process.removeAllListeners('message')
 }
