@@ -37,7 +37,7 @@ export function checkDisk({ root }: Patient): Finding[] {
       const { bavail, blocks, bsize, ffree, files } = statfsSync(path)
       return [judgeSpace(path, bavail * bsize, blocks * bsize), judgeInodes(path, ffree, files)]
     } catch (error) {
-      if (errnoOf(error) !== 'ENOENT' || path === dirname(path)) throw error
+      if (!['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '') || path === dirname(path)) throw error
     }
   }
 }

@@ -33,8 +33,14 @@ function scratchBase({ root }: Patient): string {
   }
 }
 
-function toFailure(error: AppError, machine: MachineFacts): Finding {
-  const { cause, remedy } = diagnose(error.message, machine)
+/** A program that is named and not there: to install one elsewhere would not help. */
+const NAMED = {
+  cause: 'sandbox.bwrap in system.yaml names it',
+  remedy: 'correct that path, or take it out for the first bwrap on PATH: mosaic config explain sandbox.bwrap',
+}
+
+function toFailure(error: AppError, machine: MachineFacts, named: boolean): Finding {
+  const { cause, remedy } = named && error.message.endsWith(' is missing') ? NAMED : diagnose(error.message, machine)
   return fail({ name: 'policy', code: error.code, message: `${error.message} (${cause})`, remedy })
 }
 
@@ -49,7 +55,7 @@ async function checkPolicy(patient: Patient, machine: MachineFacts): Promise<Fin
     const held = ok('policy', `${bwrap.path} ran the whole policy, and nothing got through`)
     return bindFd ? [held] : [held, withoutBindFd(bwrap.path)]
   } catch (error) {
-    if (error instanceof AppError) return [toFailure(error, machine)]
+    if (error instanceof AppError) return [toFailure(error, machine, (patient.config?.system.bwrap ?? null) !== null)]
     throw error
   } finally {
     await rm(scratchDir, { recursive: true, force: true })
