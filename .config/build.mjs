@@ -85,6 +85,14 @@ function assertAlone(name, metafile) {
   }
 }
 
+/** Bundled, a CommonJS package has no names but `default` for an import at run time, whatever Node gives it from node_modules: import it statically, in a module of ours. */
+function assertNamesAreThere({ inputs }) {
+  const lost = Object.entries(inputs).flatMap(([importer, { imports }]) =>
+    imports.flatMap(({ kind, path }) => (kind === 'dynamic-import' && inputs[path]?.format === 'cjs' ? [`${importer} imports ${path}`] : [])),
+  )
+  if (lost.length > 0) throw new Error(`CommonJS, imported at run time: ${lost.join(', ')}`)
+}
+
 /** Files whose content is the same are left alone, so that a host that runs from dist/ keeps what it may still load. */
 async function writeChanged(file) {
   const before = await readFile(file.path).catch(() => null)
@@ -93,6 +101,7 @@ async function writeChanged(file) {
 
 async function writeProgram({ name, alone }, result) {
   if (alone) assertAlone(name, result.metafile)
+  assertNamesAreThere(result.metafile)
   await mkdir(dist, { recursive: true })
   await Promise.all(result.outputFiles.map(writeChanged))
   return result.outputFiles.map((file) => basename(file.path))

@@ -29,14 +29,10 @@ export async function dataRootIn(text: string): Promise<string | undefined> {
   if (!text.includes('dataRoot')) return undefined
   const match = LINE.exec(text)
   if (match !== null) return match[1] ?? match[2] ?? match[3]
-  const { parseYaml } = await import('../config/yaml.ts')
-  try {
-    const value = parseYaml(text)
-    return typeof value === 'object' && value !== null && 'dataRoot' in value && typeof value.dataRoot === 'string' ? value.dataRoot : undefined
-  } catch {
-    // an invalid file is the business of `mosaic config check`; without a data root in it the default holds
-    return undefined
-  }
+  const { readYaml } = await import('../config/yaml.ts')
+  // an invalid file is the business of `mosaic config check`; without a data root in it the default holds
+  const value = readYaml(text)
+  return typeof value === 'object' && value !== null && 'dataRoot' in value && typeof value.dataRoot === 'string' ? value.dataRoot : undefined
 }
 
 const isGiven = (text: string | undefined): boolean => text !== undefined && text !== ''

@@ -1,11 +1,11 @@
-import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
 
 /** As long as a host may take to end its sessions, and more. */
 const EXIT_TIMEOUT_MS = 60_000
 
-interface HostProcess {
+export interface HostProcess {
   readonly pid: number
   readonly start: string
 }
@@ -33,7 +33,7 @@ function holds(pid: number, path: string): boolean {
 }
 
 /** The process that has the host lock open, by the pid in it; a pid that was given to another since has not. */
-async function findHolder(dataRoot: string): Promise<HostProcess> {
+export async function findHolder(dataRoot: string): Promise<HostProcess> {
   const { startTimeOf } = await import('../core/proc.ts')
   const path = join(realpathSync(dataRoot), 'bus-host', 'host.lock')
   const pid = Number(/^\d+/.exec(readFileSync(path, 'utf8'))?.[0] ?? Number.NaN)
@@ -43,9 +43,11 @@ async function findHolder(dataRoot: string): Promise<HostProcess> {
 }
 
 /** Stops a host that speaks another version of the protocol: with it only the kernel's word is shared. SIGTERM stops it in order. */
-export async function stopBySignal(dataRoot: string, signal: AbortSignal): Promise<number> {
-  const [host, { signalProcess }] = await Promise.all([findHolder(dataRoot), import('../core/kernel.ts')])
+export async function stopBySignal(host: HostProcess, signal: AbortSignal): Promise<void> {
+  const { signalProcess } = await import('../core/kernel.ts')
   signalProcess(host, 'SIGTERM')
   await waitUntilGone(host, signal)
-  return host.pid
 }
+
+/** The last act of an orderly stop is to remove its sockets: one that is left is of a host that was killed, by systemd when its time was over. */
+export const hasStoppedInOrder = (dataRoot: string): boolean => !existsSync(join(dataRoot, 'bus-host', 'control.sock'))

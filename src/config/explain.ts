@@ -1,5 +1,6 @@
 import { AppError } from '../core/errors.ts'
 import { suggestion } from './nearest.ts'
+import { toJsonSchema } from './schema.ts'
 import { selectBusiness } from './select.ts'
 import type { KeyPath, Place } from './source.ts'
 import type { Config, SourceOf } from './types.ts'
@@ -14,9 +15,36 @@ export interface Explained {
   readonly origin: 'file' | 'default' | '--data-root' | '$MOSAIC_DATA'
 }
 
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
+
+interface ObjectSchema {
+  readonly properties?: Readonly<Record<string, ObjectSchema>>
+  /** Of a record: what each of its values is. */
+  readonly additionalProperties?: ObjectSchema | false
+}
+
+const schemaAt = (schema: ObjectSchema | undefined, name: string): ObjectSchema | undefined => {
+  const own = schema?.properties
+  if (own !== undefined && Object.hasOwn(own, name)) return own[name]
+  return schema?.additionalProperties === false ? undefined : schema?.additionalProperties
+}
+
+/** The value at a path; null for a key of the contract that nothing sets and that has no default. */
+function valueAt(effective: unknown, path: readonly string[], key: string, kind: 'system' | 'business'): unknown {
+  let schema: ObjectSchema | undefined = (toJsonSchema().$defs as Readonly<Record<string, ObjectSchema>>)[kind]
+  let value = effective
+  for (const [at, name] of path.entries()) {
+    const isKnown = Object.hasOwn(schema?.properties ?? {}, name)
+    if (at === path.length - 1 && isKnown && isObject(value) && value[name] === undefined) return null
+    value = step(value, name, key)
+    schema = schemaAt(schema, name)
+  }
+  return value
+}
+
 function step(value: unknown, name: string, key: string): unknown {
-  if (typeof value === 'object' && value !== null && Object.hasOwn(value, name)) return (value as Readonly<Record<string, unknown>>)[name]
-  const keys = typeof value === 'object' && value !== null ? Object.keys(value) : []
+  if (isObject(value) && Object.hasOwn(value, name)) return value[name]
+  const keys = isObject(value) ? Object.keys(value) : []
   throw new AppError('key-not-found', `the configuration has no key ${key}: unknown ${name}${suggestion(name, keys)}`, { hint: 'mosaic config show' })
 }
 
@@ -30,7 +58,7 @@ const isModelOfRole = (path: KeyPath): boolean => path.length === 4 && path[0] =
 function explainBusiness(config: Config, key: string, path: readonly string[], id: string | undefined): Explained {
   const business = config.sources.businesses.get(selectBusiness(config, id).id)
   if (business === undefined) throw new Error('a configured business has its source')
-  const value = path.reduce<unknown>((outer, name) => step(outer, name, key), business.effective)
+  const value = valueAt(business.effective, path, key, 'business')
   const place = business.source.place(path, 'key')
   const { system } = config.sources
   // a role without a model has the system file's
@@ -39,14 +67,15 @@ function explainBusiness(config: Config, key: string, path: readonly string[], i
 
 /**
  * Explains a dotted key (`launch.max.opus`, `roles.pm.vars.limits.turnTimeout`, `dataRoot`): its effective value in the files' words and
- * the file and line that set it. Throws `key-not-found`; for a business's key `business-ambiguous` and `business-not-found` too.
+ * the file and line that set it. Throws `key-not-found`, `usage` for no key; for a business's key `business-ambiguous` and `business-not-found` too.
  */
 export function explainKey(config: Config, key: string, business?: string): Explained {
+  if (key === '') throw new AppError('usage', 'the key is empty', { hint: 'mosaic config explain launch.max.opus' })
   const path = key.split('.')
   const { system, dataRoot } = config.sources
   const isSystemKey = Object.hasOwn(system.effective, path[0] ?? '')
   if (!isSystemKey) return explainBusiness(config, key, path, business)
-  const value = path.reduce<unknown>((outer, name) => step(outer, name, key), system.effective)
+  const value = valueAt(system.effective, path, key, 'system')
   if (key === 'dataRoot' && dataRoot !== 'system.yaml') return { key, value, file: null, line: null, origin: dataRoot }
   return found(key, value, system, system.source.place(path, 'key'))
 }

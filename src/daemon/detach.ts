@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readlinkSync, readSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { isErrorCode } from '../core/codes.ts'
 import { AppError } from '../core/errors.ts'
 import type { DataRootPaths } from './data-root.ts'
@@ -21,26 +22,20 @@ function toError({ code, message, hint, data }: Refusal): AppError {
   return new AppError(isErrorCode(code) ? code : 'internal', message, { ...(hint === undefined ? {} : { hint }), ...(data === undefined ? {} : { data }) })
 }
 
-/** It ended without saying why: all there is are the lines that it printed. */
-function toLost(path: string): AppError {
-  const last = readFileSync(path, 'utf8').trimEnd().split('\n').at(-1)
-  const words = last === undefined || last === '' ? 'it printed nothing' : last
-  return new AppError('internal', `the bus host ended before it was ready: ${words}`, { hint: `look at ${path}` })
+/** By position: the child writes at the offset that we share with it. */
+function readWhole(fd: number): string {
+  const buffer = Buffer.alloc(fstatSync(fd).size)
+  return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0))
 }
 
-/**
- * Starts this same program without a terminal, with the words of a `bus start` that stays in the foreground, and returns once it is
- * ready. Throws what a host that does not get there was refused with.
- */
-export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv, words: readonly string[]): Promise<void> {
-  const path = `${paths.busHost}/start.log`
-  const log = openSync(path, 'w', 0o600)
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...words], {
-    detached: true,
-    stdio: ['ignore', log, log, 'ipc'],
-    env: { ...env, MOSAIC_DETACHED: '1' },
-  })
-  closeSync(log)
+/** It ended without saying why: all there is are the lines that it printed. */
+function toLost(log: number): AppError {
+  const last = readWhole(log).trimEnd().split('\n').at(-1)
+  return new AppError('internal', `the bus host ended before it was ready: ${last === undefined || last === '' ? 'it printed nothing' : last}`)
+}
+
+/** Resolves once it is ready. Throws what it was refused with. */
+async function untilReady(child: ChildProcess, log: number): Promise<void> {
   let refused: AppError | undefined
   const ready = new Promise<'ready'>((resolve) => {
     child.on('message', (word) => {
@@ -50,15 +45,43 @@ export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv
   })
   // its last word may be read after its end
   const ended = Promise.all([once(child, 'exit'), once(child, 'disconnect')])
-  if ((await Promise.race([ready, ended])) !== READY) throw refused ?? toLost(path)
+  if ((await Promise.race([ready, ended])) !== READY) throw refused ?? toLost(log)
   ended.catch(() => undefined)
-  child.disconnect()
-  child.unref()
 }
 
-/** Tells the command that started us, if one waits. */
+/**
+ * Starts this same program without a terminal, with the words of a `bus start` that stays in the foreground, and returns once it is
+ * ready. Throws what a host that does not get there was refused with.
+ */
+export async function startDetached(paths: DataRootPaths, env: NodeJS.ProcessEnv, words: readonly string[]): Promise<void> {
+  // the log of the host that runs is its own: the child takes that name once it holds the lock
+  const path = `${paths.busHost}/start-${String(process.pid)}.log`
+  rmSync(path, { force: true })
+  const log = openSync(path, 'wx+', 0o600)
+  try {
+    const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...words], {
+      detached: true,
+      stdio: ['ignore', log, log, 'ipc'],
+      env: { ...env, MOSAIC_DETACHED: '1' },
+    })
+    await untilReady(child, log)
+    child.disconnect()
+    child.unref()
+  } finally {
+    closeSync(log)
+    rmSync(path, { force: true })
+  }
+}
+
+/** For the holder of the host lock: what it prints, where that is a file of `startDetached`, becomes start.log. */
+export function keepStartLog({ busHost }: DataRootPaths): void {
+  const path = readlinkSync('/proc/self/fd/1')
+  if (/\/start-\d+\.log$/.test(path) && dirname(path) === realpathSync(busHost)) renameSync(path, `${busHost}/start.log`)
+}
+
+/** Tells the command that started us, if one still waits: interrupted, it is gone, and that is no reason to end. */
 export function announceReady(): void {
-  process.send?.(READY)
+  process.send?.(READY, undefined, undefined, () => undefined)
   process.removeAllListeners('message')
 }
 

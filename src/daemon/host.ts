@@ -1,4 +1,5 @@
-import { AppError, codeOf } from '../core/errors.ts'
+import { AppError, messageOf } from '../core/errors.ts'
+import { escapeLine } from '../core/escape.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFailpoint, type Failpoint } from '../core/failpoint.ts'
@@ -264,9 +265,9 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   await recover({ ...shared, pm: pmInstance(deps) })
   failpoint('recover.git')
   await git.recover().catch((error: unknown) => {
-    // without a sandbox no git runs, and a backup keeps its repository; whatever needs the repositories first, repairs them first
-    if (!['sandbox-unavailable', 'busy'].includes(codeOf(error))) throw error
+    // without a sandbox no git runs, a backup keeps its repository, and one that is damaged concerns who uses it; whatever needs them first, repairs them first
     log.warn({ err: error }, 'repositories not looked at')
+    deps.say(`warning: the working repositories are not looked at yet: ${escapeLine(messageOf(error))}`)
   })
   const hurry = new AbortController()
   return {

@@ -17,7 +17,7 @@ const LEFTOVERS: readonly Leftover[] = [
   { name: /^\.doctor-[A-Za-z0-9]{6}$/, locked: false },
   { name: /^\.node-[0-9a-f]{12}$/, locked: false },
   // the words of a detached host that is not ready yet
-  { name: /^start\.log\.\d+$/, locked: false },
+  { name: /^start-\d+\.log$/, locked: false },
 ]
 
 /** Nobody works so long on what is made without the lock, since its last write. */

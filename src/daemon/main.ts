@@ -10,7 +10,7 @@ import { createConfigState, type ConfigState } from './config-state.ts'
 import { founderLaunch } from './control/sessions.ts'
 import { readStatus, warningsOf } from './control/status.ts'
 import { openDataRoot } from './data-root.ts'
-import { announceReady, startDetached } from './detach.ts'
+import { announceReady, keepStartLog, startDetached } from './detach.ts'
 import { openHostLock } from './host-lock.ts'
 import { type Host, openHost, pmInstance, readVersion } from './host.ts'
 import { keepStatus, type Notifier, openNotifier } from './notify.ts'
@@ -142,11 +142,13 @@ async function live(life: Life, options: StartOptions, { scope, signals }: { rea
   }
   const how = refusal === null ? await life.stopAsked : {}
   life.ready = false
-  notifier.stopping()
   say('stopping')
-  await stopHost(host, sockets, how)
+  // systemd's time for a stop begins with the word, and a drain takes what it was given
+  await stopHost(host, sockets, how, (timeoutMs) => notifier.stopping(timeoutMs))
   failpoint('host.stopped')
   record(host, 'host.stopped', {})
+  // those who watch print in the next turn of the loop: the ends come before the last word
+  await new Promise(setImmediate)
   say(`stopped; the trail ends at ${host.store.trail.head().head}`)
   if (refusal !== null) throw refusal
 }
@@ -175,6 +177,7 @@ export async function startBusHost(options: StartOptions): Promise<void> {
   try {
     const signals = scope.use(catchSignals())
     scope.use(openHostLock(paths.lock))
+    keepStartLog(paths)
     const log = openHostLog(paths.hostLog, env)
     say(`mosaic ${readVersion()}: business ${business}, data root ${paths.root}`)
     const host = await openHost({ log, env, home, configDir, paths, config, say })

@@ -6,8 +6,12 @@ export interface Notifier extends AsyncDisposable {
   ready(status: string): void
   status(text: string): void
   reloading(): void
-  stopping(): void
+  /** `timeoutMs`: how long sessions may take; the manager waits for that, and then some, before it kills. */
+  stopping(timeoutMs: number): void
 }
+
+/** To undo launches, and to close bus and store, beside the time of the sessions. */
+const CLOSING_MS = 60_000
 
 /** Logs the first failure of a row of them. */
 function createSender(path: string, log: Log): (...lines: string[]) => void {
@@ -33,7 +37,7 @@ export function openNotifier(env: NodeJS.ProcessEnv, log: Log): Notifier {
     ready: (status) => send('READY=1', `STATUS=${status}`),
     status: (text) => send(`STATUS=${text}`),
     reloading: () => send('RELOADING=1', `MONOTONIC_USEC=${String(process.hrtime.bigint() / 1000n)}`),
-    stopping: () => send('STOPPING=1'),
+    stopping: (timeoutMs) => send('STOPPING=1', `EXTEND_TIMEOUT_USEC=${String((timeoutMs + CLOSING_MS) * 1000)}`),
     [Symbol.asyncDispose]: () => {
       clearInterval(watchdog)
       return Promise.resolve()

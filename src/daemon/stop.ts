@@ -30,13 +30,19 @@ async function drain({ store, live, turns, hurry }: Host, drainMs: number): Prom
 }
 
 /**
- * The orderly stop: no new requests, launches in progress undone, sessions ended in parallel, then the bus closed. The store
+ * The orderly stop: after the drain `onDrained` is told how long sessions may take; no new requests, launches in progress undone, sessions ended in parallel, then the bus closed. The store
  * is closed by the caller, last.
  */
-export async function stopHost(host: Host, sockets: OpenSockets, { drainMs, timeoutMs = TIMEOUT_MS }: StopOptions): Promise<void> {
+export async function stopHost(
+  host: Host,
+  sockets: OpenSockets,
+  { drainMs, timeoutMs = TIMEOUT_MS }: StopOptions,
+  onDrained: (timeoutMs: number) => void,
+): Promise<void> {
   const { live, stopping, hurry, deps, launching } = host
   const { failpoint } = launching
   if (drainMs !== undefined) await drain(host, drainMs)
+  onDrained(timeoutMs)
   failpoint('host.doors')
   stopping.abort()
   await sockets.closeDoors()

@@ -34,7 +34,13 @@ type FromTrail = (row: TrailRow) => Pick<TimelineRow, 'kind' | 'text' | 'task' |
 
 const name = (row: TrailRow): string => row.actor.name
 
+const ofHost =
+  (words: (row: TrailRow) => string): FromTrail =>
+  (row) => ({ kind: 'host', text: words(row), task: null, ref: null })
+
 const FROM_TRAIL: Readonly<Record<string, FromTrail>> = {
+  'host.started': ofHost(({ body }) => `the bus host started (mosaic ${text(body.version)}, pid ${String(Number(body.pid))})`),
+  'host.stopped': ofHost(() => 'the bus host stopped'),
   'message.sent': (row) => ({
     kind: 'message',
     text: `${text(row.body.class)} ${row.subject ?? ''} from ${name(row)} to ${text(row.body.to)}`,

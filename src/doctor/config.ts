@@ -10,12 +10,17 @@ const problemsOf = (error: AppError): readonly ConfigProblem[] =>
     ? (error.data.errors as ConfigProblem[])
     : []
 
+/** What may not be read has no line to correct, and is no reason for a new one. */
+function remedyOf({ file, message }: ConfigProblem, { code }: AppError): string {
+  if (/\b(EACCES|EPERM)\b/.test(message)) return `chmod ${file.endsWith('.yaml') ? '600' : '700'} ${file}`
+  return code === 'config-not-found' ? 'mosaic init' : 'correct that line, then: mosaic config check'
+}
+
 function toFailures(error: AppError): Finding[] {
-  const remedy = error.code === 'config-not-found' ? 'mosaic init' : 'correct that line, then: mosaic config check'
-  const messages = problemsOf(error).map(formatProblem)
-  return (messages.length === 0 ? [error.message] : messages).map((message) =>
-    fail({ name: 'files', code: error.code, message, remedy: error.hint === 'mosaic init' ? error.hint : remedy }),
-  )
+  const { code, message, hint } = error
+  const problems = problemsOf(error)
+  if (problems.length === 0) return [fail({ name: 'files', code, message, remedy: hint ?? 'mosaic init' })]
+  return problems.map((problem) => fail({ name: 'files', code, message: formatProblem(problem), remedy: remedyOf(problem, error) }))
 }
 
 /** A network without a wall is a choice; it should stay one that somebody sees. */

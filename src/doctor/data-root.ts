@@ -84,6 +84,24 @@ function isReachable(path: string): Finding | null {
   }
 }
 
+/** A directory, as far as we can see: not where a file is in its place, or in that of one above it. */
+export function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+/** A file is in its place, or in that of a directory above it. */
+export function isBehindFile(path: string): boolean {
+  try {
+    return !statSync(path).isDirectory()
+  } catch (error) {
+    return errnoOf(error) === 'ENOTDIR'
+  }
+}
+
 /** One `ok`, or what is wrong with it. */
 export function checkDataRoot({ root, uid }: Pick<Patient, 'root' | 'uid'>): Finding[] {
   const unreachable = isReachable(root)

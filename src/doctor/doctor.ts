@@ -1,6 +1,7 @@
 import { messageOf } from '../core/errors.ts'
 import { CATEGORIES, type Category, type CheckRow, fail, type Finding } from './check.ts'
 import { checkConfig } from './config.ts'
+import { checkDataRoot, isBehindFile } from './data-root.ts'
 import { checkDisk } from './disk.ts'
 import { checkGit } from './git.ts'
 import { checkHarness } from './harness.ts'
@@ -44,6 +45,8 @@ export interface Examination {
 /** A check that breaks is a finding, too: the others still say what they saw. */
 async function look(patient: Patient, category: Category): Promise<readonly Finding[]> {
   try {
+    // there is nothing in a file to look at
+    if (category === 'sockets' && isBehindFile(patient.root)) return checkDataRoot(patient)
     return await CHECKS[category](patient)
   } catch (error) {
     return [

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fail, type Finding, ok, warn } from './check.ts'
 import type { Patient } from './patient.ts'
+import { checkProjectRoots } from './project-roots.ts'
 
 /** The oldest that was tried (Debian 12). */
 const TRIED = [2, 39] as const
@@ -21,9 +22,11 @@ export function judgeGit(text: string): Finding {
   return ok('git', text)
 }
 
-export function checkGit({ hostEnv }: Patient): Finding[] {
+function checkProgram({ hostEnv }: Patient): Finding {
   const { error, status, stdout, stderr } = spawnSync('git', ['--version'], { env: { PATH: hostEnv.PATH }, encoding: 'utf8', timeout: 5000 })
-  if (error === undefined && status === 0) return [judgeGit(stdout.trim())]
+  if (error === undefined && status === 0) return judgeGit(stdout.trim())
   const message = error === undefined ? `git --version failed: ${stderr.trim()}` : `git cannot be run: ${error.message}`
-  return [fail({ name: 'git', code: 'program-missing', message, remedy: 'apt-get install git' })]
+  return fail({ name: 'git', code: 'program-missing', message, remedy: 'apt-get install git' })
 }
+
+export const checkGit = (patient: Patient): Finding[] => [checkProgram(patient), ...checkProjectRoots(patient)]

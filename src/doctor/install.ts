@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { messageOf } from '../core/errors.ts'
+import { AppError, messageOf } from '../core/errors.ts'
 import { nativeAddonPath } from '../core/kernel.ts'
 import { packageRoot } from '../core/paths.ts'
+import { loadSqlite } from '../store/sqlite.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
 import type { Patient } from './patient.ts'
 
@@ -23,16 +24,20 @@ const MANAGERS: Readonly<Record<string, string>> = { '.nvm': 'nvm', fnm: 'fnm', 
 /** Version managers put each Node in a place of its own, which is gone after the next upgrade: fine for sandboxes, not for a unit. */
 export const managerOf = (path: string): string | null => path.split('/').flatMap((part) => MANAGERS[part] ?? [])[0] ?? null
 
+/** Both are loaded: they are built for one Node, and another finds them unfit. */
 function checkAddons(): Finding {
   try {
     nativeAddonPath()
-    return ok('addons', 'koffi loads')
+    loadSqlite()
+    return ok('addons', 'koffi and better-sqlite3 load')
   } catch (error) {
+    const hint = error instanceof AppError ? error.hint : undefined
+    const remedy = hint ?? `cd ${packageRoot()} && npm install koffi`
     return fail({
       name: 'addons',
       code: 'program-missing',
-      message: `koffi does not load: ${messageOf(error)}`,
-      remedy: `npm rebuild koffi better-sqlite3 --prefix ${packageRoot()}`,
+      message: hint === undefined ? `koffi does not load: ${messageOf(error)}` : messageOf(error),
+      remedy,
     })
   }
 }

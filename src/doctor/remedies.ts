@@ -50,6 +50,13 @@ const KNOWN: readonly Entry[] = [
       remedy: 'apt-get install bubblewrap (dnf install bubblewrap, pacman -S bubblewrap), or name it in system.yaml: sandbox: { bwrap: PATH }',
     },
   },
+  {
+    when: said(/ failed: (EACCES: permission denied, access |spawn \S+ EACCES)/),
+    diagnosis: {
+      cause: 'what lies there is no program that this user may run: a directory, or a file without its x bit',
+      remedy: 'look at it: ls -ld PATH; then chmod +x PATH, or name another in system.yaml: sandbox: { bwrap: PATH }',
+    },
+  },
   ...UNIT_SETTINGS.map(({ words, setting }): Entry => ({
     when: said(words),
     diagnosis: {

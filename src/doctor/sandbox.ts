@@ -38,6 +38,12 @@ async function makeScratch({ root, env, home }: Patient): Promise<{ readonly pat
   return { why: whys.join('; ') }
 }
 
+/** A program that is named and not there: to install one elsewhere would not help. */
+const NAMED = {
+  cause: 'sandbox.bwrap in system.yaml names it',
+  remedy: 'correct that path, or take it out for the first bwrap on PATH: mosaic config explain sandbox.bwrap',
+}
+
 const withoutScratch = (why: string): Finding =>
   warn({
     name: 'policy',
@@ -47,9 +53,9 @@ const withoutScratch = (why: string): Finding =>
   })
 
 /** A refusal, or what the system said to it; whatever else is thrown is a bug. */
-function toFailure(error: unknown, machine: MachineFacts): Finding {
+function toFailure(error: unknown, machine: MachineFacts, named: boolean): Finding {
   if (!(error instanceof AppError) && errnoOf(error) === undefined) throw error
-  const { cause, remedy } = diagnose(messageOf(error), machine)
+  const { cause, remedy } = named && messageOf(error).endsWith(' is missing') ? NAMED : diagnose(messageOf(error), machine)
   const code = error instanceof AppError ? error.code : 'sandbox-unavailable'
   return fail({ name: 'policy', code, message: `${messageOf(error)} (${cause})`, remedy })
 }
@@ -67,7 +73,7 @@ async function checkPolicy(patient: Patient, machine: MachineFacts): Promise<Fin
     const held = ok('policy', `${bwrap.path} ran the whole policy, and nothing got through`)
     return bindFd ? [held] : [held, withoutBindFd(bwrap.path)]
   } catch (error) {
-    return [toFailure(error, machine)]
+    return [toFailure(error, machine, (patient.config?.system.bwrap ?? null) !== null)]
   } finally {
     await rm(scratchDir, { recursive: true, force: true })
   }

@@ -2,6 +2,7 @@ import { existsSync, lstatSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { messageOf } from '../core/errors.ts'
 import { hasLinger } from '../service/places.ts'
+import { unitCommands } from '../service/running.ts'
 import { createSystemctl, isBooted } from '../service/systemctl.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
 import { managerOf } from './install.ts'
@@ -61,6 +62,31 @@ function checkLinger({ scope, name }: FoundUnit): Finding[] {
   return [warn({ name, code: 'host-not-running', message: `it ends when ${user} logs out`, remedy: `loginctl enable-linger ${user}` })]
 }
 
+/** A host beside its unit has none of that unit's environment, credentials and supervision, and keeps the unit from starting. `pids`: main processes of the units. Pure. */
+export function judgeOutside(
+  host: { readonly pid: number; readonly root: string } | null,
+  units: readonly { readonly unit: FoundUnit; readonly pid: number }[],
+): Finding[] {
+  const idle = units.find(({ pid }) => pid === 0)
+  if (host === null || idle === undefined || units.some(({ pid }) => pid === host.pid)) return []
+  const { scope, name } = idle.unit
+  const message = `a bus host (pid ${String(host.pid)}) holds ${host.root} outside of ${name}, which cannot start beside it`
+  return [warn({ name, code: 'host-running', message, remedy: `mosaic bus stop && ${unitCommands({ scope, name }).start}` })]
+}
+
+function checkOutside(units: readonly FoundUnit[], { host, root, env }: Patient): Finding[] {
+  if (host === null || !isBooted()) return []
+  const pidOf = ({ scope, name }: FoundUnit): number => Number(createSystemctl(scope, env).show(name).MainPID ?? 0)
+  try {
+    return judgeOutside(
+      { pid: host.pid, root },
+      units.filter(({ dataRoot }) => dataRoot === null || dataRoot === root).map((unit) => ({ unit, pid: pidOf(unit) })),
+    )
+  } catch {
+    return [] // that systemctl does not answer is a finding of its own
+  }
+}
+
 /** The units of bus hosts on this machine; that there is none is no fault. */
 export function checkService(patient: Patient): Finding[] {
   const units = findUnits(patient)
@@ -68,5 +94,6 @@ export function checkService(patient: Patient): Finding[] {
     const how = isBooted() ? 'mosaic service install would make one' : 'systemd does not run this machine'
     return [ok('unit', `no unit is installed; ${how}`)]
   }
-  return units.flatMap((unit) => [checkPrograms(unit), ...checkCredentials(unit), ...checkState(unit, patient), ...checkLinger(unit)])
+  const each = units.flatMap((unit) => [checkPrograms(unit), ...checkCredentials(unit), ...checkState(unit, patient), ...checkLinger(unit)])
+  return [...each, ...checkOutside(units, patient)]
 }

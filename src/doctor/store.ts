@@ -1,9 +1,10 @@
 import { lstatSync } from 'node:fs'
+import type { ErrorCode } from '../core/codes.ts'
 import { AppError } from '../core/errors.ts'
 import { judgeFiles, type StoreFiles, storeFiles } from '../store/files.ts'
 import { readMigrations } from '../store/migrations.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
-import { checkDataRoot, isOpen } from './data-root.ts'
+import { checkDataRoot, isDirectory, isOpen } from './data-root.ts'
 import type { Patient } from './patient.ts'
 
 const modeOf = (path: string): number | null => {
@@ -11,9 +12,20 @@ const modeOf = (path: string): number | null => {
   return stat === undefined ? null : stat.mode & 0o777
 }
 
-function toFailure(error: unknown): Finding {
+/** What a backup mends; a restore wants a data root that is absent or empty. */
+const GONE: readonly ErrorCode[] = ['store-lost', 'store-corrupt', 'store-unreadable', 'trail-broken']
+
+function remedyOf({ code, hint }: AppError, root: string): string {
+  if (hint?.startsWith('chmod ') === true) return hint
+  if (code === 'store-newer') return 'install the version that wrote it, or a newer one'
+  return GONE.includes(code)
+    ? `mv ${root} ${root}.aside && mosaic restore FILE (env roots are in no backup: they stay in ${root}.aside/envs)`
+    : (hint ?? 'mosaic doctor --bundle FILE')
+}
+
+function toFailure(error: unknown, root: string): Finding {
   if (!(error instanceof AppError)) throw error
-  return fail({ name: 'mosaic.db', code: error.code, message: error.message, remedy: `mosaic restore FILE, after: ${error.hint ?? 'moving the files aside'}` })
+  return fail({ name: 'mosaic.db', code: error.code, message: error.message, remedy: remedyOf(error, root) })
 }
 
 /** A write-ahead log without a host is what a crash leaves; the next start takes it in, and a copy of mosaic.db alone would lose it. */
@@ -40,11 +52,11 @@ function checkFiles(patient: Patient): Finding[] {
     if (found === 'new') return [ok('mosaic.db', 'not made yet: the first mosaic bus start makes it')]
     return [ok('mosaic.db', files.db), ...checkWal(files, patient), ...checkModes(files)]
   } catch (error) {
-    return [toFailure(error)]
+    return [toFailure(error, patient.root)]
   }
 }
 
 export function checkStore(patient: Patient): Finding[] {
   const root = checkDataRoot(patient)
-  return isOpen(patient) ? [...root, ...checkFiles(patient)] : root
+  return isOpen(patient) && isDirectory(patient.root) ? [...root, ...checkFiles(patient)] : root
 }

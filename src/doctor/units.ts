@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { isUnitName, unitDir } from '../service/places.ts'
-import type { Scope } from '../service/unit.ts'
+import { DATA_ROOT_KEY, type Scope } from '../service/unit.ts'
 import { readText } from './machine.ts'
 import type { Patient } from './patient.ts'
 
@@ -13,17 +13,20 @@ export interface FoundUnit {
   readonly programs: readonly string[]
   readonly environmentFile: string | null
   readonly user: string | null
+  /** null: the unit does not say. */
+  readonly dataRoot: string | null
 }
 
 const unquote = (word: string): string => (word.startsWith('"') ? word.slice(1, -1).replace(/\\(.)/g, '$1') : word).replaceAll('%%', '%').replaceAll('$$', '$')
 
-function parseUnit(text: string): Pick<FoundUnit, 'programs' | 'environmentFile' | 'user'> {
+function parseUnit(text: string): Pick<FoundUnit, 'programs' | 'environmentFile' | 'user' | 'dataRoot'> {
   const valueOf = (key: string): string | null => new RegExp(`^${key}=(.*)$`, 'm').exec(text)?.[1] ?? null
   const words = (valueOf('ExecStart') ?? '').match(/"(?:\\.|[^"\\])*"|\S+/g) ?? []
   return {
     programs: words.slice(0, 2).map(unquote),
     environmentFile: valueOf('EnvironmentFile')?.replace(/^-/, '').replaceAll('%%', '%') ?? null,
     user: valueOf('User'),
+    dataRoot: valueOf(DATA_ROOT_KEY),
   }
 }
 

@@ -206,7 +206,7 @@ export interface ReviewRow {
 
 export interface TimelineRow {
   readonly at: string
-  readonly kind: 'launch' | 'refused' | 'message' | 'push' | 'request' | 'verdict' | 'close' | 'end'
+  readonly kind: 'launch' | 'refused' | 'message' | 'push' | 'request' | 'verdict' | 'close' | 'end' | 'host'
   readonly text: string
   readonly run: string | null
   readonly instance: string | null

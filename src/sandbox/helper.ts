@@ -2,7 +2,7 @@ import { AppError, messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import { signalProcess } from '../core/kernel.ts'
 import { childrenOf, isAlive, type ProcessId, startTimeOf, waitGone } from '../core/proc.ts'
-import type { Bwrap } from './bwrap.ts'
+import { type Bwrap, failed } from './bwrap.ts'
 import { collect, type Collected, killGroup } from './collect.ts'
 import { applyPrlimit } from './limits.ts'
 import type { SandboxPlan } from './plan.ts'
@@ -48,6 +48,13 @@ async function release({ status, block }: Spawned, { limits }: SandboxPlan): Pro
   return init
 }
 
+/** bubblewrap tells no exit code of a command that it never started: what it said then is its own. That a program is not there is the command's fault, and a result. */
+async function assertStarted({ path }: Bwrap, { status }: Spawned, { timedOut, overflow, signal, stderr }: Collected): Promise<void> {
+  if (timedOut && (await status.childPid) === null) throw failed(path, 'it made no sandbox in time')
+  const ran = timedOut || overflow || signal !== null || status.exitCode() !== null || /^bwrap: execvp /m.test(stderr)
+  if (!ran) throw failed(path, stderr)
+}
+
 /**
  * Runs one short program in a sandbox of its own, without network or sockets, to its end: no later than `timeoutMs`, nothing of it left. It dies with the host.
  * Throws `sandbox-unavailable` when it cannot be started, the signal's reason when that aborts.
@@ -69,6 +76,7 @@ export async function runHelper(deps: { readonly bwrap: Bwrap; readonly log: Log
   try {
     const collected = await collect(spawned.child, { timeoutMs, stdoutLimitBytes: stdoutLimit, signal, alsoKill: killChildren })
     await released
+    await assertStarted(deps.bwrap, spawned, collected)
     return collected
   } finally {
     // pid 1 outlasts the monitor, by milliseconds or for as long as something that the command left behind

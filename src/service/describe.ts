@@ -5,7 +5,9 @@ import { followLinks, resolveConfigDir } from '../config/paths.ts'
 import { selectBusiness } from '../config/select.ts'
 import { type Account, findAccount } from '../core/account.ts'
 import { AppError } from '../core/errors.ts'
+import { isId } from '../core/ids.ts'
 import { packageRoot } from '../core/paths.ts'
+import { installedUnits } from './installed.ts'
 import { type UnitPlaces, unitPlaces } from './places.ts'
 import { type Scope, toUnit, type UnitInput } from './unit.ts'
 
@@ -51,13 +53,49 @@ function pick(env: NodeJS.ProcessEnv, names: readonly string[]): Record<string, 
 /** A PATH that does not depend on who installs: this Node's place, the founder's own programs, the machine's. */
 const pathOf = (node: string, home: string): string => [...new Set([dirname(node), `${home}/.local/bin`, '/usr/local/bin', '/usr/bin', '/bin'])].join(':')
 
-/** Throws what loading the configuration throws, `user-not-found`, `runs-as-root`. */
-export async function describeUnit(request: DescribeRequest): Promise<Described> {
-  const { scope, pm, dataRoot } = request
+interface Owner {
+  readonly account: Account
+  readonly home: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+function ownerOf(request: DescribeRequest): Owner {
   const account = founderOf(request)
   const isSelf = account.uid === process.getuid?.()
-  const home = isSelf ? request.home : account.home
-  const env = pick(request.env, isSelf ? PLACES : MEANT)
+  return { account, home: isSelf ? request.home : account.home, env: pick(request.env, isSelf ? PLACES : MEANT) }
+}
+
+/**
+ * Where a unit is that may be installed: of the business that is named, else of the only unit that there is, else of the only business. The configuration is asked
+ * last: a unit can be looked at and removed when that is broken or gone. Throws `business-ambiguous`, and what loading the configuration throws.
+ */
+export async function locateUnit(request: DescribeRequest): Promise<Pick<Described, 'account' | 'places'>> {
+  const { scope, dataRoot } = request
+  const { account, home, env } = ownerOf(request)
+  const installed = installedUnits(scope, { home, env }).map(({ business }) => business)
+  if (request.business === undefined && installed.length > 1)
+    throw new AppError('business-ambiguous', `more than one unit is installed: ${installed.join(', ')}`, { hint: `--business ${installed[0] ?? 'ID'}` })
+  const fromConfig = async (): Promise<string> =>
+    selectBusiness(await loadConfig({ configDir: resolveConfigDir(env, home), home, env, dataRoot }), undefined).id
+  const business = request.business ?? installed[0] ?? (await fromConfig())
+  if (!isId(business)) throw new AppError('business-not-found', `${JSON.stringify(business)} is no id of a business`, { hint: 'mosaic config check' })
+  return { account, places: unitPlaces(scope, business, { home, env }) }
+}
+
+/** One bus host serves a data root, so a second unit for it could never start. Throws `config-exists`. */
+function assertAlone({ scope, business, dataRoot }: UnitInput, { home, env }: Owner): void {
+  const other = installedUnits(scope, { home, env }).find((unit) => unit.dataRoot === dataRoot && unit.business !== business)
+  if (other === undefined) return
+  throw new AppError('config-exists', `${other.path} serves ${dataRoot} already, and one bus host serves a data root`, {
+    hint: `mosaic service install --${scope} --business ${business} --data-root DIR`,
+  })
+}
+
+/** Throws what loading the configuration throws, `user-not-found`, `runs-as-root`; `config-exists` for a data root that another unit serves. */
+export async function describeUnit(request: DescribeRequest): Promise<Described> {
+  const { scope, pm, dataRoot } = request
+  const owner = ownerOf(request)
+  const { account, home, env } = owner
   const config = await loadConfig({ configDir: resolveConfigDir(env, home), home, env, dataRoot })
   const business = selectBusiness(config, request.business).id
   const places = unitPlaces(scope, business, { home, env })
@@ -71,5 +109,6 @@ export async function describeUnit(request: DescribeRequest): Promise<Described>
     credentialsFile: places.credentials,
     env: { PATH: pathOf(node, home), ...env },
   }
+  assertAlone(input, owner)
   return { account, places, input, text: toUnit(input) }
 }

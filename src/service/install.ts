@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Account } from '../core/account.ts'
 import { AppError, errnoOf } from '../core/errors.ts'
@@ -20,6 +20,8 @@ export interface Installed {
   readonly credentials: string
   /** false: it was there, and stays as it is. */
   readonly credentialsMade: boolean
+  /** Others could read it, and can no longer. */
+  readonly credentialsClosed: boolean
 }
 
 export function readIfThere(path: string): string | null {
@@ -66,6 +68,18 @@ function makeCredentials(path: string): boolean {
   }
 }
 
+/** Takes a file that was there away from others; false: there was no need, or it is not ours to change, which doctor then says. */
+function closeToOthers(path: string): boolean {
+  try {
+    if ((statSync(path).mode & 0o077) === 0) return false
+    chmodSync(path, 0o600)
+    return true
+  } catch (error) {
+    if (errnoOf(error) === 'EPERM') return false
+    throw error
+  }
+}
+
 /** The unit may write to the data root alone, so it cannot make it. As root, the founder's own hands make it: nothing of root's goes by a path of theirs. */
 function makeDataRoot(dataRoot: string, { uid, gid, home }: Account): void {
   const ids = process.getuid?.() === 0 ? { uid, gid } : {}
@@ -81,10 +95,11 @@ export function installUnit(systemctl: Systemctl, request: InstallRequest): Inst
   systemctl.show(places.name)
   makeDataRoot(dataRoot, account)
   const credentialsMade = makeCredentials(places.credentials)
+  const credentialsClosed = closeToOthers(places.credentials)
   writeWhole(places.unit, text)
   systemctl.run('daemon-reload')
   systemctl.run('enable', places.name)
-  return { unit: places.name, path: places.unit, credentials: places.credentials, credentialsMade }
+  return { unit: places.name, path: places.unit, credentials: places.credentials, credentialsMade, credentialsClosed }
 }
 
 type UninstallRequest = Pick<InstallRequest, 'places' | 'account'>

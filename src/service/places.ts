@@ -14,6 +14,7 @@ const PREFIX = 'mosaic-'
 const SUFFIX = '.service'
 
 export const isUnitName = (name: string): boolean => name.startsWith(PREFIX) && name.endsWith(SUFFIX)
+export const businessOf = (unitName: string): string => unitName.slice(PREFIX.length, -SUFFIX.length)
 
 interface User {
   readonly home: string

@@ -8,7 +8,7 @@ export interface ServiceRow {
   readonly scope: Scope
   readonly path: string
   readonly installed: boolean
-  /** null when it is not installed. */
+  /** null when it is not installed, or the configuration does not tell. */
   readonly current: boolean | null
   readonly enabled: string | null
   readonly active: string | null
@@ -21,8 +21,11 @@ export interface ServiceRow {
 
 const given = (text: string | undefined): string | null => (text === undefined || text === '' ? null : text)
 
-/** Of a unit as it is now. `texts`: what installations would write, of which one is current. */
-export function statusOfUnit(systemctl: Systemctl, { scope, places, texts }: { scope: Scope; places: UnitPlaces; texts: readonly string[] }): ServiceRow {
+/** Of a unit as it is now. `texts`: what installations would write, of which one is current; null: none could. */
+export function statusOfUnit(
+  systemctl: Systemctl,
+  { scope, places, texts }: { scope: Scope; places: UnitPlaces; texts: readonly string[] | null },
+): ServiceRow {
   const found = readIfThere(places.unit)
   const live = isBooted() ? systemctl.show(places.name) : {}
   const pid = Number(live.MainPID ?? 0)
@@ -31,7 +34,7 @@ export function statusOfUnit(systemctl: Systemctl, { scope, places, texts }: { s
     scope,
     path: places.unit,
     installed: found !== null,
-    current: found === null ? null : texts.includes(found),
+    current: found === null || texts === null ? null : texts.includes(found),
     enabled: given(live.UnitFileState),
     active: given(live.ActiveState),
     pid: pid > 0 ? pid : null,

@@ -23,6 +23,9 @@ export interface UnitInput {
 /** The first line of each unit of ours; a file without it is somebody else's. */
 export const MARKER = '# Written by `mosaic service install`, which writes it anew. Put changes into a drop-in: systemctl edit UNIT'
 
+/** systemd.unit(5): what begins with X- is for others than systemd. Tells which data root a unit serves when the configuration has changed since. */
+export const DATA_ROOT_KEY = 'X-MosaicDataRoot'
+
 const WATCHDOG_S = 30
 /** A launch of the PM prepares a workspace first: limits.prepareTimeout is 5 min. */
 const START_S = 600
@@ -85,6 +88,7 @@ export function toUnit(input: UnitInput): string {
       : []),
     ['StartLimitIntervalSec', '600'],
     ['StartLimitBurst', '5'],
+    [DATA_ROOT_KEY, dataRoot],
   ]
   const service = [...serviceSettings(input), ...hardeningOf(scope), ...(isSystem ? ([['ReadWritePaths', path(dataRoot)]] as const) : [])]
   const install: readonly Setting[] = [['WantedBy', isSystem ? 'multi-user.target' : 'default.target']]

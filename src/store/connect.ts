@@ -1,5 +1,6 @@
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { migrate, readMigrations } from './migrations.ts'
+import { openDatabase } from './sqlite.ts'
 
 /** At every open: better-sqlite3 opens WAL files at synchronous=NORMAL, and the rest is per connection too. */
 function applyPragmas(db: Database.Database): void {
@@ -14,7 +15,7 @@ function applyPragmas(db: Database.Database): void {
 
 /** The one writing connection to a database that is there, brought to the newest version. */
 export function connect(path: string): Database.Database {
-  const db = new Database(path, { fileMustExist: true })
+  const db = openDatabase(path, { fileMustExist: true })
   try {
     applyPragmas(db)
     migrate(db, readMigrations())

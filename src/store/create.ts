@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import Database from 'better-sqlite3'
 import type { StoreFiles } from './files.ts'
 import { APPLICATION_ID } from './header.ts'
 import { migrate, readMigrations } from './migrations.ts'
+import { openDatabase } from './sqlite.ts'
 
 const MODE = 0o600
 
@@ -30,7 +30,7 @@ function makeAtomically(path: string, fill: (temporary: string) => void): void {
 /** A database with all migrations and nothing in it, under its own name only once it is complete. */
 export function createDatabase(files: StoreFiles): void {
   makeAtomically(files.db, (temporary) => {
-    const db = new Database(temporary)
+    const db = openDatabase(temporary)
     try {
       db.pragma(`application_id = ${String(APPLICATION_ID)}`)
       migrate(db, readMigrations())

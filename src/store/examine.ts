@@ -1,7 +1,9 @@
 import * as fs from 'node:fs'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { AppError, messageOf } from '../core/errors.ts'
+import { asDiskFull } from './full-disk.ts'
 import { refuseStore, type StoreFiles } from './files.ts'
+import { openDatabase } from './sqlite.ts'
 import { createTrailVerifier } from './trail-verify.ts'
 
 /** At every start this many records at the end of the trail are checked. */
@@ -12,7 +14,7 @@ const QUICK_CHECK_BYTES = 64 * 1024 * 1024
 function check(files: StoreFiles): void {
   let db: Database.Database | undefined
   try {
-    db = new Database(files.db, { readonly: true, fileMustExist: true })
+    db = openDatabase(files.db, { readonly: true, fileMustExist: true })
     if (fs.statSync(files.db).size <= QUICK_CHECK_BYTES) {
       const found = String(db.pragma('quick_check(1)', { simple: true }))
       if (found !== 'ok') throw new Error(found)
@@ -40,6 +42,6 @@ export function examine(files: StoreFiles): void {
     if (shm === null) fs.rmSync(files.shm, { force: true })
     else fs.writeFileSync(files.shm, shm)
     if (error instanceof AppError) throw error
-    throw refuseStore(files, 'store-corrupt', messageOf(error), error)
+    throw asDiskFull(files.db, error) ?? refuseStore(files, 'store-corrupt', messageOf(error), error)
   }
 }

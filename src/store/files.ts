@@ -51,13 +51,21 @@ function withFile<T>(path: string, use: (sizeBytes: number, readAt: ReadAt) => T
 
 const reasonOf = (error: unknown): string => errnoOf(error) ?? (error instanceof Error ? error.message : String(error))
 
+const isForbidden = (error: unknown): error is NodeJS.ErrnoException => ['EACCES', 'EPERM'].includes(errnoOf(error) ?? '')
+
+/** A store that may well be whole: nothing is to be moved. */
+function notOurs(error: NodeJS.ErrnoException): AppError {
+  const path = error.path ?? ''
+  return new AppError('store-unreadable', `${path} may not be read by this user (${reasonOf(error)})`, { hint: `chmod 600 ${path}`, cause: error })
+}
+
 function look(files: StoreFiles): Found {
   try {
     const found = withFile(files.db, (sizeBytes, readAt) => ({ sizeBytes, first: readAt(0, HEADER_BYTES) }))
     const wal = withFile(files.wal, (_size, readAt) => walHeader(readAt))
     return found === null ? { kind: 'absent' } : { kind: 'file', ...found, wal }
   } catch (error) {
-    throw refuseStore(files, 'store-unreadable', reasonOf(error), error)
+    throw isForbidden(error) ? notOurs(error) : refuseStore(files, 'store-unreadable', reasonOf(error), error)
   }
 }
 

@@ -8,6 +8,7 @@ import { createDatabase, ensureMarker } from './create.ts'
 import { createStamp, type TableContext } from './database.ts'
 import { examine } from './examine.ts'
 import { createFeed, type Recorded } from './feed.ts'
+import { asDiskFull } from './full-disk.ts'
 import { judgeFiles, refuseStore, type StoreFiles, storeFiles } from './files.ts'
 import { createLaunchLog, type LaunchLogTable } from './launch-log.ts'
 import { createMessages, type MessagesTable } from './messages.ts'
@@ -17,6 +18,7 @@ import { createReserve, type Reserve } from './reserve.ts'
 import { createReviews, type ReviewsTable } from './reviews.ts'
 import { createSessions } from './sessions.ts'
 import type { SessionsTable } from './session-types.ts'
+import { loadSqlite } from './sqlite.ts'
 import { createTasks, type TasksTable } from './tasks.ts'
 import { createTrail, type TrailTable } from './trail.ts'
 import { createTransactions, type Transactions } from './transactions.ts'
@@ -47,17 +49,18 @@ export interface StoreDeps {
   readonly clock: Clock
 }
 
-/** Opens the files, or makes them where there never was a store. Throws `store-…` or `trail-broken` and leaves them as they were. */
+/** Opens the files, or makes them where there never was a store. Throws `store-…` or `trail-broken` and leaves them as they were; `disk-full`, `program-missing`. */
 function openFiles(files: StoreFiles, clock: Clock): Database {
+  loadSqlite()
   const found = judgeFiles(files, readMigrations().length)
-  if (found === 'new') createDatabase(files)
-  else examine(files)
-  ensureMarker(files, `${createStamp(clock)()}\n`)
   try {
+    if (found === 'new') createDatabase(files)
+    else examine(files)
+    ensureMarker(files, `${createStamp(clock)()}\n`)
     return connect(files.db)
   } catch (error) {
     if (error instanceof AppError) throw error
-    throw refuseStore(files, 'store-unreadable', messageOf(error), error)
+    throw asDiskFull(files.db, error) ?? refuseStore(files, 'store-unreadable', messageOf(error), error)
   }
 }
 

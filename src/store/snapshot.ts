@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
-import Database from 'better-sqlite3'
 import { AppError, messageOf } from '../core/errors.ts'
 import { judgeFiles, storeFiles } from './files.ts'
 import { readMigrations } from './migrations.ts'
+import { openDatabase } from './sqlite.ts'
 import { createTrailVerifier } from './trail-verify.ts'
 
 /** A store as one file that no host has open. */
@@ -17,7 +17,7 @@ export interface SnapshotFacts {
 export async function copyStore(dataRoot: string, path: string): Promise<void> {
   const files = storeFiles(dataRoot)
   if (judgeFiles(files, readMigrations().length) === 'new') throw new AppError('store-not-found', `${dataRoot} holds no store`, { hint: 'mosaic bus start' })
-  const db = new Database(files.db, { readonly: true, fileMustExist: true })
+  const db = openDatabase(files.db, { readonly: true, fileMustExist: true })
   try {
     await db.backup(path)
   } finally {
@@ -30,7 +30,7 @@ export async function copyStore(dataRoot: string, path: string): Promise<void> {
  * them where both are on one machine. One file afterwards, without a write-ahead log.
  */
 export function detachSnapshot(path: string): void {
-  const db = new Database(path, { fileMustExist: true })
+  const db = openDatabase(path, { fileMustExist: true })
   try {
     db.exec(`UPDATE sessions SET monitor_pid = NULL, monitor_start = NULL, init_pid = NULL, init_start = NULL, runner_pid = NULL, runner_start = NULL,
       boot_id = NULL WHERE state <> 'ended'`)
@@ -43,7 +43,7 @@ export function detachSnapshot(path: string): void {
 
 /** Checks a copy whole: its structure, and every record of the trail. Throws `store-corrupt`, `trail-broken`. */
 export async function describeSnapshot(path: string): Promise<SnapshotFacts> {
-  const db = new Database(path, { readonly: true, fileMustExist: true })
+  const db = openDatabase(path, { readonly: true, fileMustExist: true })
   try {
     const found = String(db.pragma('integrity_check(1)', { simple: true }))
     if (found !== 'ok') throw new AppError('store-corrupt', `${path} is damaged (${found})`)

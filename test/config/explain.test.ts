@@ -33,8 +33,16 @@ describe('explainKey', () => {
 
   it('refuses a key that is none, with the nearest', async () => {
     const config = await createWorld().load()
-    for (const key of ['launch.max.opsu', 'constructor', 'launch.by.x', '']) expect(() => explainKey(config, key)).toThrow(/has no key/)
+    for (const key of ['launch.max.opsu', 'constructor', 'launch.by.x', 'roles.nobody.prompt', 'sandbox.bwrapp', 'sandbox.bwrap.x'])
+      expect(() => explainKey(config, key)).toThrow(/has no key/)
     expect(() => explainKey(config, 'launch.max.opsu')).toThrow(/did you mean opus\?/)
+    expect(() => explainKey(config, '')).toThrow('the key is empty')
+  })
+
+  it('says default, and no value, of a key that nothing sets and that has none', async () => {
+    const config = await createWorld().load()
+    for (const key of ['sandbox.bwrap', 'roles.pm.vars.limits.memory', 'roles.cto.networkReason'])
+      expect(explainKey(config, key)).toEqual({ key, value: null, file: null, line: null, origin: 'default' })
   })
 })
 

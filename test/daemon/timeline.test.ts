@@ -56,6 +56,14 @@ describe('the timeline', () => {
       ['end', 't-1', null],
     ])
   })
+  test('has the start and the stop of the host, of no task', async () => {
+    const records = [trail(1, 'host.started', { version: '0.1.0', pid: 7 }, 'host'), trail(2, 'host.stopped', {}, 'host')]
+    expect((await page({}, [], records)).map(({ kind, text, task }) => [kind, text, task])).toEqual([
+      ['host', 'the bus host started (mosaic 0.1.0, pid 7)', null],
+      ['host', 'the bus host stopped', null],
+    ])
+    expect(await page({ task: 't-1' }, [], records)).toEqual([])
+  })
   test('can be of one task, or since a time', async () => {
     expect((await page({ task: 't-1' })).every((row) => row.task === 't-1')).toBe(true)
     expect((await page({ sinceMs: Date.parse(at(7)) })).map((row) => row.kind)).toEqual(['close', 'end'])

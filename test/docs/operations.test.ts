@@ -43,6 +43,23 @@ describe('docs/operations.md', () => {
   })
 })
 
+/** What sessions alone meet: agents, their runner and their git. */
+const OF_SESSIONS: readonly string[] = [
+  'unauthenticated',
+  'too-many-records',
+  'budget-spent',
+  'body-too-big',
+  'role-held',
+  'reserved-kind',
+  'own-work',
+  'fsck-failed',
+  'bundle-invalid',
+  'bundle-too-big',
+  'missing-prerequisites',
+  'unrelated-history',
+  'bad-destination',
+]
+
 /** As Markdown shows it: no column, no tag. */
 const toText = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '\\<')
 
@@ -50,6 +67,12 @@ interface Rule {
   readonly name: string
   readonly comment?: string
 }
+
+test('docs/operations.md has a row for every code that a founder can meet', () => {
+  const table = operations.slice(operations.indexOf('| message | cause |'))
+  const missing = Object.keys(CODES).filter((code) => !table.includes(`\`${code}\``) && !table.includes(`\`${code} (`))
+  expect(missing.filter((code) => !OF_SESSIONS.includes(code))).toEqual([])
+})
 
 describe('docs/architecture.md', () => {
   test('has every folder of src', () => {

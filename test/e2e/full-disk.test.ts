@@ -160,3 +160,23 @@ test('an end for which not even the reserve had room is recorded once there is s
   expect(disk.reserve(host)).toBe(true)
   founder.client.close()
 })
+
+/** A host that starts on a full disk of its own: its envelope. `before`: shell commands, `mosaic` among them. */
+function startOnFullDisk(world: World, before: string): { code: number | null; error: { code: string; message: string; hint: string } } {
+  mkdirSync(world.data, { mode: 0o700 })
+  const script = `mosaic() { '${process.execPath}' '${PROGRAM}' "$@"; }; cd '${world.data}'; ${before} cat /dev/zero >filler 2>/dev/null; mosaic bus start --business acme --json`
+  const args = ['--dev-bind', '/', '/', '--perms', '0700', '--size', String(LARGE / 16), '--tmpfs', world.data, '--die-with-parent', '--', 'sh', '-c', script]
+  const { status, stdout } = spawnSync('bwrap', args, { env: world.env, encoding: 'utf8' })
+  return { code: status, ...(JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as { error: { code: string; message: string; hint: string } }) }
+}
+
+test.each([
+  ['a store that is there', 'mosaic bus start --business acme --detach >/dev/null; mosaic bus stop >/dev/null; rm mosaic.db.reserve;'],
+  ['no store yet', 'mkdir -m 700 bus-host; touch bus-host/host.lock;'],
+])('a full disk at the start, with %s: disk-full, and nothing is to be moved aside', async (_, before) => {
+  await using world = new World()
+  const { code, error } = startOnFullDisk(world, before)
+  expect([code, error.code]).toEqual([3, 'disk-full'])
+  expect(`${error.message} ${error.hint}`).not.toMatch(/aside|mv /)
+  expect(error.hint).toContain('df -h')
+})

@@ -20,3 +20,11 @@ test('bus restart leaves a new host that is ready, with the PM where --pm says s
     await world.run(['bus', 'stop'])
   }
 })
+
+test('bus restart with a business that there is not leaves the host that runs alone', async () => {
+  await using world = new World()
+  const host = await world.start()
+  const refused = await world.json(['bus', 'restart', '--business', 'acmee'])
+  expect([refused.code, refused.error.code, refused.error.message]).toEqual([4, 'business-not-found', expect.stringContaining('acmee')])
+  expect((await world.must<Status>(['bus', 'status'])).pid).toBe(host.pid)
+})

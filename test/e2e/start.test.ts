@@ -1,7 +1,8 @@
+import { spawn } from 'node:child_process'
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { until, World } from '../helpers/world.ts'
+import { processesOf, PROGRAM, until, World } from '../helpers/world.ts'
 
 describe('a bus host', () => {
   test('makes a private data root with four sockets, and leaves no socket at its stop', async () => {
@@ -11,6 +12,9 @@ describe('a bus host', () => {
     expect(status).toMatchObject({ pid: host.pid, ready: true })
     for (const path of Object.values(status.sockets)) expect(lstatSync(path).mode & 0o777).toBe(0o600)
     expect(lstatSync(world.data).mode & 0o777).toBe(0o700)
+    // read and write: the runner's Node is execute-only, for all; git's configuration is empty and read-only
+    const open = readdirSync(world.data, { recursive: true, encoding: 'utf8' }).filter((name) => (lstatSync(join(world.data, name)).mode & 0o066) !== 0)
+    expect(open).toEqual([join('git', '.gitconfig')])
     expect(await host.stop()).toBe(0)
     expect(readdirSync(join(world.data, 'bus-host')).filter((name) => name.endsWith('.sock'))).toEqual([])
     expect(host.output()).toMatch(/[0-9a-f]{64}/)
@@ -112,5 +116,47 @@ describe('a bus host', () => {
     expect((await world.json(['bus', 'stop'])).code).toBe(0)
     await until('the host is gone', () => !readdirSync('/proc').includes(String(pid)))
     expect((await world.run(['bus', 'logs'])).stdout).toContain('host started')
+  })
+
+  test('detached, a second one leaves the log of the first alone', async () => {
+    await using world = new World()
+    await using _ = await world.startDetached()
+    const log = join(world.data, 'bus-host', 'start.log')
+    const before = readFileSync(log, 'utf8')
+    expect(before).toContain('ready: ')
+    expect(await world.run(['bus', 'start', '--business', 'acme', '--detach'])).toMatchObject({ code: 11, stderr: expect.stringContaining('holds') as string })
+    expect(readFileSync(log, 'utf8')).toBe(before)
+    expect(readdirSync(dirname(log)).filter((name) => name.startsWith('start'))).toEqual(['start.log'])
+  })
+
+  test('detached, it becomes ready although the command that started it is gone', async () => {
+    await using world = new World()
+    const child = spawn(process.execPath, [PROGRAM, 'bus', 'start', '--business', 'acme', '--detach'], { cwd: world.root, env: world.env, stdio: 'ignore' })
+    await until('the host is there', () => processesOf(world.root).some((pid) => pid !== child.pid))
+    child.kill('SIGKILL')
+    await until('the host is ready', async () => (await world.json(['bus', 'status'])).code === 0)
+    // a turn of the loop after its word to nobody it still answers
+    expect((await world.json(['bus', 'status'])).code).toBe(0)
+    expect(await world.must(['bus', 'stop'])).toMatchObject({ inOrder: true })
+  })
+
+  test('a stop shows how the sessions ended before its last word, and a second signal hurries it', async () => {
+    await using world = new World()
+    const host = await world.start()
+    await world.must(['launch', 'coder'])
+    const runners = processesOf(world.root).filter((pid) => readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').includes('runner.mjs'))
+    expect(runners.length).toBeGreaterThan(0)
+    // they do not hear SIGTERM: not hurried, the stop takes its ten seconds
+    for (const pid of runners) process.kill(pid, 'SIGSTOP')
+    const from = performance.now()
+    process.kill(host.pid, 'SIGINT')
+    await until('it is stopping', () => host.output().includes('stopping'))
+    process.kill(host.pid, 'SIGINT')
+    expect(await host.ended).toEqual({ code: 0, signal: null })
+    expect(performance.now() - from).toBeLessThan(9000)
+    const lines = host.output().split('\n')
+    const at = (pattern: RegExp): number => lines.findIndex((line) => pattern.test(line))
+    expect(at(/coder.* ended/)).toBeGreaterThan(at(/^stopping$/))
+    expect(at(/^stopped; /)).toBeGreaterThan(at(/coder.* ended/))
   })
 })

@@ -45,6 +45,20 @@ test('systemd is told: ready with a status, alive twice an interval, reloading a
   expect(receiver.messages.at(-1)).not.toContain('READY')
 })
 
+test('the word for a stop comes after the drain, with the time that sessions may take', async () => {
+  const host = await world.start({ pm: true, env: { NOTIFY_SOCKET: path } })
+  const asked = await world.run(['ask', 'pm', 'RUN sleep 60', '--timeout', '0s'])
+  expect(asked.code).toBe(124)
+  const founder = await world.founder()
+  const id = asked.stdout.trim()
+  await until('the turn runs', async () => (await founder.message(id)).state !== 'accepted')
+  const stopping = world.run(['bus', 'stop', '--drain', '2s', '--timeout', '3m'])
+  await until('it drains', () => host.output().includes('stopping'))
+  expect(receiver.messages.some((text) => text.includes('STOPPING'))).toBe(false)
+  expect(await receiver.next(/^STOPPING=1$/m, 0)).toMatch(/^EXTEND_TIMEOUT_USEC=240000000$/m)
+  expect(await stopping).toMatchObject({ code: 0 })
+})
+
 test('an invalid configuration ends a reload all the same, and one refused to start says nothing', async () => {
   const host = await world.start({ env: { NOTIFY_SOCKET: path } })
   await receiver.next(/^READY=1$/m, 0)

@@ -1,11 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { findAccount } from '../../src/core/account.ts'
 import { hardeningOf } from '../../src/service/hardening.ts'
 import { installUnit, uninstallUnit } from '../../src/service/install.ts'
+import { judgeOutside } from '../../src/doctor/service.ts'
+import { serviceOf } from '../../src/service/running.ts'
 import { unitPlaces } from '../../src/service/places.ts'
 import { statusOfUnit } from '../../src/service/status.ts'
 import type { Systemctl } from '../../src/service/systemctl.ts'
@@ -126,7 +128,10 @@ test('an installation writes unit and credentials file, never over credentials t
   expect([statSync(places.credentials).mode & 0o777, statSync(request.dataRoot).mode & 0o777]).toEqual([0o600, 0o700])
   expect(systemctl.told).toEqual(['daemon-reload', 'enable mosaic-acme.service'])
   writeFileSync(places.credentials, 'TOKEN=stand-in\n')
-  expect(installUnit(systemctl, { ...request, text: `${request.text}# newer\n` })).toMatchObject({ credentialsMade: false })
+  expect(installUnit(systemctl, { ...request, text: `${request.text}# newer\n` })).toMatchObject({ credentialsMade: false, credentialsClosed: false })
+  chmodSync(places.credentials, 0o644)
+  expect(installUnit(systemctl, { ...request, text: `${request.text}# newer\n` })).toMatchObject({ credentialsMade: false, credentialsClosed: true })
+  expect(statSync(places.credentials).mode & 0o777).toBe(0o600)
   expect([readFileSync(places.credentials, 'utf8'), readFileSync(places.unit, 'utf8')]).toEqual(['TOKEN=stand-in\n', `${request.text}# newer\n`])
   expect(statusOfUnit(systemctl, { scope: 'user', places, texts: [request.text] })).toMatchObject({ installed: true, current: false, pid: null })
   for (const foreign of ['[Service]\nExecStart=/bin/true\n', `${MARKER}\n[Service]\nUser=somebody\n`]) {
@@ -160,4 +165,53 @@ test('without a manager that answers, nothing is written', async () => {
   const { code, error } = await world.json(['service', 'install', '--user'])
   expect([code, error.code]).toEqual(existsSync('/run/systemd/system') ? [1, 'internal'] : [12, 'program-missing'])
   expect(existsSync(join(world.home, '.config/systemd'))).toBe(false)
+})
+
+test('a unit is found by its name and file when the configuration is broken, and a second one for its data root is refused', async () => {
+  await using world = new World()
+  const { text, path } = await world.must<{ text: string; path: string }>(['service', 'print', '--user'])
+  world.write(path, text)
+  expect((await world.json(['service', 'status', '--user'])).data).toMatchObject({ installed: true, current: true })
+  world.write(join(world.config, 'businesses', 'two.yaml'), readFileSync(join(world.config, 'businesses', 'acme.yaml'), 'utf8'))
+  const second = await world.json(['service', 'print', '--user', '--business', 'two'])
+  expect([second.code, second.error]).toMatchObject([3, { code: 'config-exists', hint: 'mosaic service install --user --business two --data-root DIR' }])
+  expect((await world.json(['service', 'print', '--user', '--business', 'two', '--data-root', join(world.root, 'd2')])).code).toBe(0)
+  world.write(join(world.config, 'system.yaml'), 'version: 2\n')
+  const status = await world.json(['service', 'status', '--user'])
+  expect(status).toMatchObject({ code: 1, data: { unit: 'mosaic-acme.service', installed: true, current: null } })
+  // past the configuration: what refuses is systemd, or its absence
+  expect((await world.json(['service', 'uninstall', '--user'])).error.code).toBe(existsSync('/run/systemd/system') ? 'internal' : 'program-missing')
+  expect((await world.json(['service', 'uninstall', '--user', '--business', '../x'])).error.code).toBe('business-not-found')
+  rmSync(path)
+  expect((await world.json(['service', 'status', '--user'])).error.code).toBe('config-invalid')
+})
+
+test('the unit of a process is the innermost service of its cgroup, and a login is none', () => {
+  const user = '/user.slice/user-1000.slice/user@1000.service/app.slice'
+  expect(serviceOf('0::/system.slice/mosaic-acme.service/host\n')).toEqual({ scope: 'system', name: 'mosaic-acme.service' })
+  expect(serviceOf(`0::${user}/mosaic-acme.service\n`)).toEqual({ scope: 'user', name: 'mosaic-acme.service' })
+  expect(serviceOf('5:pids:/x.service\n1:name=systemd:/system.slice/mosaic-acme.service\n0::/\n')).toMatchObject({ name: 'mosaic-acme.service' })
+  for (const none of ['0::/user.slice/user-1000.slice/session-3.scope\n', `0::${user}/run-1.scope\n`, '0::/\n', '']) expect(serviceOf(none)).toBe(null)
+})
+
+test('doctor: a host beside a unit that does not run, and none that the unit runs', () => {
+  const unit = { scope: 'user' as const, name: 'mosaic-acme.service', path: '', programs: [], environmentFile: null, user: null, dataRoot: null }
+  const host = { pid: 7, root: '/d' }
+  const remedy = 'mosaic bus stop && systemctl --user start mosaic-acme.service'
+  expect(judgeOutside(host, [{ unit, pid: 0 }])).toMatchObject([{ state: 'warn', code: 'host-running', remedy }])
+  expect(judgeOutside(host, [{ unit, pid: 7 }])).toEqual([])
+  expect(judgeOutside(host, [])).toEqual([])
+  expect(judgeOutside(null, [{ unit, pid: 0 }])).toEqual([])
+})
+
+test('under a unit the log is in the journal, and bus logs says where', async () => {
+  await using world = new World()
+  expect((await world.json(['bus', 'logs'])).error).toMatchObject({ code: 'host-not-running', hint: 'mosaic bus start' })
+  const { text, path } = await world.must<{ text: string; path: string }>(['service', 'print', '--user'])
+  world.write(path, text)
+  const without = await world.json(['bus', 'logs'])
+  expect([without.code, without.error]).toMatchObject([10, { hint: 'journalctl --user -u mosaic-acme.service' }])
+  world.write(join(world.data, 'bus-host', 'host.log'), '{"level":30,"msg":"of another day"}\n')
+  const older = await world.run(['bus', 'logs'])
+  expect(older).toMatchObject({ code: 0, stdout: expect.stringContaining('of another day') as string, stderr: expect.stringContaining('journalctl') as string })
 })

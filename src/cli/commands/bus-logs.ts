@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
 import { hostLogOf } from '../../client/control.ts'
 import { AppError, errnoOf } from '../../core/errors.ts'
 import { escapeLine } from '../../core/escape.ts'
+import type { RunningUnit } from '../../service/running.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { findDataRoot } from '../data-root.ts'
 import { integer } from '../parse.ts'
@@ -27,9 +29,37 @@ function toLogLine(line: string): string {
   return [typeof time === 'string' ? shortTime(time) : '-', LEVELS[Number(level)] ?? toCell(level), toCell(msg), ...details].join(' ')
 }
 
+/** The unit that runs the host of this data root, or, while none runs, the one that is installed for it. */
+async function unitFor({ env, home }: CliContext, dataRoot: string): Promise<RunningUnit | null> {
+  const [{ unitOfHost }, { findHolder }, { installedUnits }] = await Promise.all([
+    import('../host-unit.ts'),
+    import('../stop-host.ts'),
+    import('../../service/installed.ts'),
+  ])
+  const pid = await findHolder(dataRoot).then(
+    (host) => host.pid,
+    () => null,
+  )
+  if (pid !== null) return unitOfHost(pid, env)
+  return (['user', 'system'] as const).flatMap((scope) => installedUnits(scope, { home, env })).find((unit) => unit.dataRoot === dataRoot) ?? null
+}
+
+/** Under a unit the log goes to the journal, and host.log is that of another day, or of none. */
+async function sayWhereElse(context: CliContext, dataRoot: string): Promise<void> {
+  const unit = await unitFor(context, dataRoot)
+  if (unit === null) return
+  const { unitCommands } = await import('../../service/running.ts')
+  const command = unitCommands(unit).logs
+  if (!existsSync(hostLogOf(dataRoot)))
+    throw new AppError('host-not-running', `the log of this bus host is in the journal, since ${unit.name} runs it`, { hint: command })
+  context.out.note(`note: what ${unit.name} logs is in the journal: ${command}`)
+}
+
 async function logs(context: CliContext, input: Input): Promise<Result> {
-  const path = hostLogOf(await findDataRoot({ dataRoot: context.options.dataRoot, env: context.env, home: context.home }))
+  const dataRoot = await findDataRoot({ dataRoot: context.options.dataRoot, env: context.env, home: context.home })
+  const path = hostLogOf(dataRoot)
   const count = input.number('lines')
+  await sayWhereElse(context, dataRoot)
   const lines = await readLines(path, count).catch((error: unknown) => {
     if (errnoOf(error) !== 'ENOENT') throw error
     throw new AppError('host-not-running', `no bus host has written ${path}`, { hint: 'mosaic bus start', cause: error })

@@ -2,13 +2,14 @@ import { type ControlClient, openControl } from '../../client/control.ts'
 import { AppError } from '../../core/errors.ts'
 import { escapeLine } from '../../core/escape.ts'
 import type { StatusRow } from '../../protocol/rows.ts'
+import type { RunningUnit } from '../../service/running.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
 import { toAppError } from '../output.ts'
-import { patience } from '../parse.ts'
+import { patience, toUsage } from '../parse.ts'
 import { fields, table } from '../render.ts'
 import { findDataRoot } from '../data-root.ts'
 import { doneResult } from '../results.ts'
-import { stopBySignal, waitUntilGone } from '../stop-host.ts'
+import { findHolder, hasStoppedInOrder, stopBySignal, waitUntilGone } from '../stop-host.ts'
 import { BUS_LOGS } from './bus-logs.ts'
 
 interface StartOptions {
@@ -102,16 +103,22 @@ async function status(context: CliContext): Promise<Result> {
   return statusResult(context, await (await context.control()).call('status', {}))
 }
 
-interface Stopped {
+interface Running {
   readonly pid: number
   /** null: a host of another version, which could not be asked. */
   readonly business: string | null
 }
 
+/** What is left to ask before the host is told to stop; it may throw. */
+type BeforeStop = (host: Running) => Promise<void>
+
+const rootOf = ({ options, env, home }: CliContext): Promise<string> => findDataRoot({ dataRoot: options.dataRoot, env, home })
+
 /** Asks the host to stop and waits until its process is gone. */
-async function stopByRequest(context: CliContext, control: ControlClient, input: Input): Promise<Stopped> {
+async function stopByRequest(context: CliContext, control: ControlClient, input: Input, before: BeforeStop): Promise<Running> {
   const [drainMs, timeoutMs] = [input.number('drain'), input.number('timeout')]
   const { pid, business } = await control.call('status', {})
+  await before({ pid, business })
   const { startTimeOf } = await import('../../core/proc.ts')
   const start = startTimeOf(pid)
   await control
@@ -126,14 +133,16 @@ async function stopByRequest(context: CliContext, control: ControlClient, input:
 }
 
 /** Stops it, also one of another version, as after an upgrade: that one cannot be asked to drain. */
-async function stopHost(context: CliContext, input: Input): Promise<Stopped> {
+async function stopHost(context: CliContext, input: Input, before: BeforeStop = () => Promise.resolve()): Promise<Running> {
   try {
-    return await stopByRequest(context, await context.control(), input)
+    return await stopByRequest(context, await context.control(), input, before)
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'protocol-mismatch') throw error
+    const host = await findHolder(await rootOf(context))
+    await before({ pid: host.pid, business: null })
     context.out.note(`note: ${error.message}; it is stopped by a signal${input.number('drain') === undefined ? '' : ', which does not wait for running turns'}`)
-    const dataRoot = await findDataRoot({ dataRoot: context.options.dataRoot, env: context.env, home: context.home })
-    return { pid: await stopBySignal(dataRoot, context.signal), business: null }
+    await stopBySignal(host, context.signal)
+    return { pid: host.pid, business: null }
   }
 }
 
@@ -149,21 +158,43 @@ async function wouldStop(context: CliContext, then: string): Promise<Result> {
 async function stop(context: CliContext, input: Input): Promise<Result> {
   if (input.flag('dryRun')) return wouldStop(context, 'stop')
   const { pid, business } = await stopHost(context, input)
-  return doneResult({ pid, business }, `the bus host${business === null ? '' : ` of ${business}`} (pid ${String(pid)}) has stopped`, String(pid))
+  const inOrder = hasStoppedInOrder(await rootOf(context))
+  const name = `the bus host${business === null ? '' : ` of ${business}`} (pid ${String(pid)})`
+  const line = inOrder ? `${name} has stopped` : `${name} was killed before it had stopped in order: its next start ends what it left as host-lost`
+  return { ...doneResult({ pid, business, inOrder }, line, String(pid)), exit: inOrder ? 0 : 1 }
 }
 
-/** With a configuration that it would refuse, the one that runs had better go on. */
-async function assertStartable(context: CliContext): Promise<void> {
-  const [{ loadConfig }, { resolveConfigDir }] = await Promise.all([import('../../config/load.ts'), import('../../config/paths.ts')])
-  const { env, home, options } = context
-  await loadConfig({ configDir: resolveConfigDir(env, home), home, env, ...(options.dataRoot === undefined ? {} : { dataRoot: options.dataRoot }) })
+/** With a configuration that the next one would refuse, without that business or its programs, the one that runs had better go on. */
+async function assertNextStarts({ env, home, options }: CliContext, business: string | undefined): Promise<void> {
+  const [{ assertStartable }, { resolveConfigDir }] = await Promise.all([import('../../daemon/startable.ts'), import('../../config/paths.ts')])
+  await assertStartable({ configDir: resolveConfigDir(env, home), home, env, dataRoot: options.dataRoot }, business)
+}
+
+/** A unit's host is started by its unit alone: with its environment, its credentials and its supervision. */
+async function startUnit(context: CliContext, unit: RunningUnit, input: Input): Promise<Result> {
+  const { createSystemctl } = await import('../../service/systemctl.ts')
+  createSystemctl(unit.scope, context.env).run('start', unit.name)
+  if (input.flag('pm')) context.out.note(`note: ${unit.name} says whether the PM is launched: mosaic service install --pm`)
+  return doneResult({ unit: unit.name }, `${unit.name} has started it again`, unit.name)
 }
 
 async function restart(context: CliContext, input: Input): Promise<Result> {
-  await assertStartable(context)
-  if (input.flag('dryRun')) return wouldStop(context, 'restart')
-  const { business } = await stopHost(context, input)
-  return startDetached(context, { business: input.text('business') ?? business ?? undefined, pm: input.flag('pm') })
+  const asked = input.text('business')
+  if (input.flag('dryRun')) {
+    await assertNextStarts(context, asked)
+    return wouldStop(context, 'restart')
+  }
+  const by: { unit: RunningUnit | null } = { unit: null }
+  const { business } = await stopHost(context, input, async (host) => {
+    await assertNextStarts(context, asked ?? host.business ?? undefined)
+    const [{ unitOfHost }, { assertMayRestart }] = await Promise.all([import('../host-unit.ts'), import('../../service/running.ts')])
+    by.unit = await unitOfHost(host.pid, context.env)
+    if (by.unit === null) return
+    assertMayRestart(by.unit)
+    if (asked !== undefined && host.business !== null && asked !== host.business) throw toUsage(`${by.unit.name} serves ${host.business}, not ${asked}`)
+  })
+  if (by.unit !== null) return startUnit(context, by.unit, input)
+  return startDetached(context, { business: asked ?? business ?? undefined, pm: input.flag('pm') })
 }
 
 const STILL = 'the old configuration still serves'

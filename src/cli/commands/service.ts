@@ -1,4 +1,4 @@
-import type { Described } from '../../service/describe.ts'
+import type { DescribeRequest, Described } from '../../service/describe.ts'
 import type { ServiceRow } from '../../service/status.ts'
 import type { Systemctl } from '../../service/systemctl.ts'
 import type { Scope } from '../../service/unit.ts'
@@ -7,10 +7,12 @@ import type { CliContext, CommandSpec, Input, OptionSpec, Result } from '../cont
 import { fields, toCell } from '../render.ts'
 import { doneResult } from '../results.ts'
 
-interface Asked extends Described {
+interface Located extends Pick<Described, 'account' | 'places'> {
   readonly scope: Scope
   readonly systemctl: Systemctl
 }
+
+type Asked = Located & Described
 
 const isRoot = (): boolean => process.getuid?.() === 0
 
@@ -19,12 +21,22 @@ function scopeOf(input: Input): Scope {
   return input.flag('system') || isRoot() ? 'system' : 'user'
 }
 
-async function describe({ env, home, options }: CliContext, input: Input): Promise<Asked> {
-  const [{ describeUnit }, { createSystemctl }] = await Promise.all([import('../../service/describe.ts'), import('../../service/systemctl.ts')])
-  const scope = scopeOf(input)
+function requestOf({ env, home, options }: CliContext, input: Input): DescribeRequest {
   const [business, founder, pm] = [input.text('business'), input.text('as'), input.flag('pm')]
-  const described = await describeUnit({ scope, business, founder, pm, env, home, dataRoot: options.dataRoot })
-  return { ...described, scope, systemctl: createSystemctl(scope, env) }
+  return { scope: scopeOf(input), business, founder, pm, env, home, dataRoot: options.dataRoot }
+}
+
+async function describe(context: CliContext, input: Input): Promise<Asked> {
+  const [{ describeUnit }, { createSystemctl }] = await Promise.all([import('../../service/describe.ts'), import('../../service/systemctl.ts')])
+  const request = requestOf(context, input)
+  return { ...(await describeUnit(request)), scope: request.scope, systemctl: createSystemctl(request.scope, context.env) }
+}
+
+/** By the unit's name and file alone, where there is one. */
+async function locate(context: CliContext, input: Input): Promise<Located> {
+  const [{ locateUnit }, { createSystemctl }] = await Promise.all([import('../../service/describe.ts'), import('../../service/systemctl.ts')])
+  const request = requestOf(context, input)
+  return { ...(await locateUnit(request)), scope: request.scope, systemctl: createSystemctl(request.scope, context.env) }
 }
 
 async function print(context: CliContext, input: Input): Promise<Result> {
@@ -34,7 +46,7 @@ async function print(context: CliContext, input: Input): Promise<Result> {
 
 const nameOf = (scope: Scope): string => (scope === 'user' ? 'systemctl --user' : 'systemctl')
 
-function assertMay({ scope, account }: Asked, verb: string): void {
+function assertMay({ scope, account }: Located, verb: string): void {
   if (scope === 'system' && !isRoot())
     throw new AppError('not-permitted', `only root can ${verb} a system unit`, { hint: `sudo mosaic service ${verb} --system --as ${account.name}` })
   if (scope === 'user' && account.uid !== process.getuid?.())
@@ -53,19 +65,20 @@ async function install(context: CliContext, input: Input): Promise<Result> {
   const { hasLinger } = await import('../../service/places.ts')
   if (scope === 'user' && !hasLinger(account.name))
     context.out.note(`note: without lingering it ends when ${account.name} logs out: loginctl enable-linger ${account.name}`)
+  const closed = row.credentialsClosed ? ', which others could read: it has mode 0600 now' : ''
   const lines = [
     `wrote ${toCell(row.path)}`,
-    row.credentialsMade ? `wrote ${toCell(row.credentials)}: fill in what the harnesses need` : `kept ${toCell(row.credentials)}`,
+    row.credentialsMade ? `wrote ${toCell(row.credentials)}: fill in what the harnesses need` : `kept ${toCell(row.credentials)}${closed}`,
     `next: ${start}`,
   ]
   return { data: { ...row, scope }, human: () => lines.join('\n'), ids: [row.unit] }
 }
 
 async function uninstall(context: CliContext, input: Input): Promise<Result> {
-  const described = await describe(context, input)
-  assertMay(described, 'uninstall')
+  const located = await locate(context, input)
+  assertMay(located, 'uninstall')
   const { assertUninstallable, uninstallUnit } = await import('../../service/install.ts')
-  const { places, systemctl, account } = described
+  const { places, systemctl, account } = located
   if (input.flag('dryRun')) {
     assertUninstallable({ places, account })
     return doneResult({ unit: places.name, path: places.unit }, `would stop ${places.name} and remove ${toCell(places.unit)}`, places.name)
@@ -80,11 +93,23 @@ async function uninstall(context: CliContext, input: Input): Promise<Result> {
 
 const isActive = ({ active }: ServiceRow): boolean => active === 'active' || active === 'reloading'
 
+/** What an installation would write now; null when the configuration would let it write nothing. */
+async function textsOf(context: CliContext, input: Input): Promise<readonly string[] | null> {
+  const { toUnit } = await import('../../service/unit.ts')
+  try {
+    const described = await describe(context, input)
+    return [true, false].map((pm) => toUnit({ ...described.input, pm }))
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    context.out.note(`note: ${error.message}`)
+    return null
+  }
+}
+
 async function status(context: CliContext, input: Input): Promise<Result> {
-  const described = await describe(context, input)
-  const [{ statusOfUnit }, { toUnit }] = await Promise.all([import('../../service/status.ts'), import('../../service/unit.ts')])
-  const texts = [true, false].map((pm) => toUnit({ ...described.input, pm }))
-  const row = statusOfUnit(described.systemctl, { ...described, texts })
+  const located = await locate(context, input)
+  const { statusOfUnit } = await import('../../service/status.ts')
+  const row = statusOfUnit(located.systemctl, { ...located, texts: await textsOf(context, input) })
   if (row.current === false) context.out.note('note: an installation now would write another unit: mosaic service print shows it')
   return { data: row, human: () => fields(context.out, row), ids: [row.unit], exit: isActive(row) ? 0 : 1 }
 }
