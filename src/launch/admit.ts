@@ -108,7 +108,7 @@ export async function admit(deps: LaunchDeps, order: LaunchOrder): Promise<Admis
   const request: GateRequest = { instance: order.instance, task: order.task, asker: order.asker }
   const early = deps.store.writeNow(() => judge(deps, config, request, null))
   if (!early.ok) throw refuse(deps, order, early)
-  const facts = await deps.facts(early.target)
+  const facts = await deps.facts(early.target, config)
   const decided = deps.store.writeNow(() => {
     const verdict = judge(deps, config, request, facts)
     if (!verdict.ok) return verdict
@@ -126,6 +126,6 @@ export async function dryRun(deps: LaunchDeps, order: LaunchOrder): Promise<Gate
   const request: GateRequest = { instance: order.instance, task: order.task, asker: order.asker }
   const early = deps.store.writeNow(() => judge(deps, config, request, null))
   if (!early.ok) return early
-  const facts = await deps.facts(early.target)
+  const facts = await deps.facts(early.target, config)
   return deps.store.writeNow(() => judge(deps, config, request, facts))
 }

@@ -32,9 +32,9 @@ export interface LaunchDeps {
   readonly limited: () => Readonly<Record<string, string>>
   readonly env: NodeJS.ProcessEnv
   readonly paths: { readonly envRoot: (env: string) => string; readonly runDir: (run: string) => string }
-  readonly facts: (target: GateInstance) => Promise<GateFacts>
-  readonly claim: (request: ClaimRequest) => Promise<EnvClaim>
-  readonly prepare: (workspace: PinnedDir, signal: AbortSignal) => Promise<readonly PreparedProject[]>
+  readonly facts: (target: GateInstance, config: LaunchConfig) => Promise<GateFacts>
+  readonly claim: (request: ClaimRequest, of: { readonly harness: string }) => Promise<EnvClaim>
+  readonly prepare: (workspace: PinnedDir, by: { readonly config: LaunchConfig; readonly signal: AbortSignal }) => Promise<readonly PreparedProject[]>
   readonly openRunDirectory: (run: RunId, bundle: ReadonlyMap<string, string | Buffer>, session: SessionFile) => RunDirectory
   /** Spawned, and blocked before its command. */
   readonly openSandbox: (request: SandboxRequest) => Promise<OpenedSandbox>
@@ -43,7 +43,7 @@ export interface LaunchDeps {
   readonly harnessOf: (name: string) => HarnessFacts
   readonly sockets: Readonly<Record<'bus' | 'launch' | 'git', string>>
   /** Makes the run's own socket to its model. */
-  readonly openModel: (row: StartingRow) => Promise<ModelSocket>
+  readonly openModel: (row: StartingRow, config: LaunchConfig) => Promise<ModelSocket>
   readonly closeModel: (run: RunId) => Promise<void>
   readonly runnerProgram: Buffer
   /** Hands a recorded session to whoever watches over live ones. */

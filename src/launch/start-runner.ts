@@ -49,9 +49,9 @@ function writeRunDirectory({ deps, admission, undo }: Launch, session: SessionFi
 /** Step 5: the run's own socket to its model; null for a harness that asks none. */
 async function openModel({ deps, admission, undo }: Launch, { sockets }: BundleParts): Promise<ModelSocket | null> {
   if (!sockets.model) return null
-  const { row } = admission
+  const { row, config } = admission
   undo.defer(() => deps.closeModel(row.run))
-  return await deps.openModel(row)
+  return await deps.openModel(row, config)
 }
 
 /** Step 5: bwrap, spawned and blocked. */
