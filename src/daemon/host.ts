@@ -1,4 +1,4 @@
-import { AppError, codeOf } from '../core/errors.ts'
+import { codeOf } from '../core/errors.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFailpoint, type Failpoint } from '../core/failpoint.ts'
@@ -15,13 +15,10 @@ import { HARNESSES } from '../harness/registry.ts'
 import { createRepositoryLocks } from '../git/lock.ts'
 import { type Capabilities, createCapabilities } from '../launch/capabilities.ts'
 import { createLiveRuns, type LiveRuns } from '../launch/live.ts'
-import type { LaunchOrder } from '../launch/admit.ts'
-import { launchSession } from '../launch/launch.ts'
 import { RUNNER } from '../launch/bundle.ts'
 import type { LaunchDeps } from '../launch/ports.ts'
 import type { LaunchBroker } from '../launch/store-ports.ts'
 import { familyOf } from '../config/select.ts'
-import type { LaunchRow } from '../protocol/rows.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { createRootLooks } from '../workspace/root-state.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
@@ -31,6 +28,7 @@ import { createConnections, type Connections } from './connections.ts'
 import type { DataRootPaths } from './data-root.ts'
 import { createEnvRootDeps } from './env-roots.ts'
 import { createGitService, type GitService, gitRootOf } from './git-service.ts'
+import { createLauncher, type Launcher } from './launcher.ts'
 import { createLaunchBroker, createLaunching } from './launching.ts'
 import { keepOwnCopy } from './own-copy.ts'
 import { placesOf } from './places.ts'
@@ -50,7 +48,7 @@ export interface HostDeps {
 }
 
 /** The parts of a running bus host; sockets come on top. */
-export interface Host {
+export interface Host extends Launcher {
   readonly deps: HostDeps
   readonly version: string
   readonly startedAt: number
@@ -73,12 +71,6 @@ export interface Host {
   readonly stopping: AbortController
   /** Aborted at a second request to stop. */
   readonly hurry: AbortController
-  /** Runs a launch and remembers it until it is over. */
-  readonly launch: (order: LaunchOrder) => Promise<LaunchRow>
-  /** Ends a launch of that instance that is in progress, and waits until it is undone; false: there is none. */
-  readonly cancelLaunch: (instance: string) => Promise<boolean>
-  /** Resolves when no launch is in progress. */
-  readonly launchesSettled: () => Promise<void>
   readonly close: () => Promise<void>
 }
 
@@ -181,30 +173,6 @@ function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sa
     gitRoot: gitRootOf(deps.paths.root),
     locks: createRepositoryLocks({ log }),
     rootLooks: createRootLooks(),
-  }
-}
-
-/** Launches in progress are known, so that a stop can wait until each is there or undone, and one can be cancelled. */
-function createLauncher(launching: LaunchDeps): Pick<Host, 'launch' | 'cancelLaunch' | 'launchesSettled'> {
-  const running = new Map<AbortController, { readonly instance: string; readonly settled: Promise<unknown> }>()
-  return {
-    launch(order) {
-      const cancel = new AbortController()
-      const launch = launchSession({ ...launching, stopping: AbortSignal.any([launching.stopping, cancel.signal]) }, order)
-      const settled = launch.catch(() => undefined).finally(() => running.delete(cancel))
-      running.set(cancel, { instance: order.instance, settled })
-      return launch
-    },
-    async cancelLaunch(instance) {
-      const found = [...running].find(([, launch]) => launch.instance === instance)
-      if (found === undefined) return false
-      found[0].abort(new AppError('interrupted', 'it was stopped while it was being launched'))
-      await found[1].settled
-      return true
-    },
-    async launchesSettled() {
-      await Promise.all([...running.values()].map(({ settled }) => settled))
-    },
   }
 }
 

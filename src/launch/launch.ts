@@ -68,6 +68,7 @@ async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown):
 export async function launchSession(deps: LaunchDeps, order: LaunchOrder): Promise<LaunchRow> {
   deps.failpoint('launch.admit')
   const admission = await admit(deps, order)
+  deps.admitted?.(admission.row.run)
   const launch: Launch = { deps, order, admission, undo: createScope() }
   const startedMs = deps.clock.monotonic()
   const made = await build(launch)

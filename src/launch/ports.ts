@@ -29,6 +29,8 @@ export interface LaunchDeps {
   readonly bootId: string
   /** Aborts when the host stops: a launch in progress is undone. */
   readonly stopping: AbortSignal
+  /** Told the run of a launch that passed its gate. */
+  readonly admitted?: (run: RunId) => void
   readonly limited: () => Readonly<Record<string, string>>
   readonly env: NodeJS.ProcessEnv
   readonly paths: { readonly envRoot: (env: string) => string; readonly runDir: (run: string) => string }
