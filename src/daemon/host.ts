@@ -224,7 +224,15 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     harnessPrograms: new Map(HARNESSES.flatMap(({ bundled }) => bundled.map((name) => [name, readFileSync(artifact(name))] as const))),
   }
   const launching = createLaunching(
-    { ...shared, ...programs, log: log.child({ component: 'launch' }), stopping: stopping.signal, adopt: core.live.adopt, recoverGit: () => git.recover() },
+    {
+      ...shared,
+      ...programs,
+      log: log.child({ component: 'launch' }),
+      stopping: stopping.signal,
+      adopt: core.live.adopt,
+      keepTrying: core.live.keepTrying,
+      recoverGit: () => git.recover(),
+    },
     core.launchBroker,
   )
   const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config, stopping: stopping.signal })

@@ -49,6 +49,7 @@ export interface LaunchingDeps {
   readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly stopping: AbortSignal
   readonly adopt: (started: StartedRun) => void
+  readonly keepTrying: LaunchDeps['keepTrying']
   /** Whether a project's root was rewritten, as the last look at it found. */
   readonly diverged: Map<string, boolean>
   /** Repositories are right after a crash before anything touches them; once. */
@@ -173,5 +174,6 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     ...createModelAccess(deps),
     runnerProgram: deps.runnerProgram,
     adopt: deps.adopt,
+    keepTrying: deps.keepTrying,
   }
 }

@@ -1,7 +1,7 @@
 import { AppError } from '../core/errors.ts'
 import type { SessionWord } from '../protocol/bus.ts'
 import { type LiveDeps, LiveRun } from './live-run.ts'
-import { createLateEnds } from './late-ends.ts'
+import { createLateEnds, type LateEnds } from './late-ends.ts'
 import type { StartedRun } from './ports.ts'
 
 /** The sessions of this host. */
@@ -23,6 +23,8 @@ export interface LiveRuns {
   /** The pid 1 of a live run, to check who a peer is. */
   readonly initOf: (run: string) => number | null
   readonly appendTranscript: (run: string, lines: string) => void
+  /** Takes an end that could not be written down. */
+  readonly keepTrying: LateEnds['keepTrying']
   /** Writes down what ends it still can. */
   readonly close: () => void
 }
@@ -52,6 +54,7 @@ export function createLiveRuns(deps: Omit<LiveDeps, 'lateEnds'>): LiveRuns {
     turnEnded: (run) => live.get(run)?.timers.turnEnded(),
     initOf: (run) => live.get(run)?.started.sandbox.init.pid ?? null,
     appendTranscript: (run, lines) => live.get(run)?.started.directory.appendTranscript(lines),
+    keepTrying: lateEnds.keepTrying,
     close: () => lateEnds.close(),
   }
 }

@@ -6,6 +6,7 @@ import type { SessionFile } from '../protocol/session.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { Failpoint } from './failpoints.ts'
 import type { GateFacts, GateInstance } from './gate.ts'
+import type { LateEnds } from './late-ends.ts'
 import type { HarnessFacts, ModelSocket, OpenedSandbox, SandboxRequest, SessionSandbox } from './sandbox-ports.ts'
 import type { EndedRun, LaunchBroker, LaunchStore, StartingRow } from './store-ports.ts'
 import type { ClaimRequest, EnvClaim, PinnedDir, PreparedProject, RunDirectory } from './tree-ports.ts'
@@ -48,6 +49,8 @@ export interface LaunchDeps {
   readonly openModel: (row: StartingRow, config: LaunchConfig) => Promise<ModelSocket>
   readonly closeModel: (run: RunId) => Promise<void>
   readonly runnerProgram: Buffer
+  /** Takes what could not be written down: it is tried until there is room. */
+  readonly keepTrying: LateEnds['keepTrying']
   /** Hands a recorded session to whoever watches over live ones. */
   readonly adopt: (started: StartedRun) => void
 }

@@ -18,3 +18,23 @@ test('a launch that is cancelled as the last thing before its commit is undone',
   await expect(launchSession({ ...deps, failpoint, stopping: cancel.signal }, order)).rejects.toMatchObject({ code: 'interrupted' })
   expect([store.sessions.live(), seen]).toEqual([[], ['killed', 'directory removed', 'claim undone']])
 })
+
+test('a refusal that cannot be written is told, and its row goes once there is room', async () => {
+  const { deps, store, live } = openWorld()
+  let full = false
+  const writeNow: typeof deps.store.writeNow = (act, options) => {
+    if (full) throw new AppError('disk-full', 'no room')
+    return store.writeNow(act, options)
+  }
+  const prepare = (): Promise<never> => {
+    full = true
+    return Promise.reject(new AppError('checkout-failed', 'no clone'))
+  }
+  const onFullDisk = { ...deps, store: { ...store, writeNow }, prepare }
+  await expect(launchSession(onFullDisk, order)).rejects.toMatchObject({ code: 'checkout-failed' })
+  expect(store.sessions.live()).toHaveLength(1)
+  full = false
+  live.close() // the last try of all
+  expect(store.sessions.live()).toEqual([])
+  expect(store.launchLog.list().map(({ event }) => event)).toEqual(['refused'])
+})
