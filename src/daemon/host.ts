@@ -230,6 +230,7 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
       log: log.child({ component: 'launch' }),
       stopping: stopping.signal,
       adopt: core.live.adopt,
+      fail: core.live.fail,
       keepTrying: core.live.keepTrying,
       recoverGit: () => git.recover(),
     },

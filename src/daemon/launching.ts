@@ -50,6 +50,7 @@ export interface LaunchingDeps {
   readonly stopping: AbortSignal
   readonly adopt: (started: StartedRun) => void
   readonly keepTrying: LaunchDeps['keepTrying']
+  readonly fail: LaunchDeps['fail']
   /** Whether a project's root was rewritten, as the last look at it found. */
   readonly diverged: Map<string, boolean>
   /** Repositories are right after a crash before anything touches them; once. */
@@ -174,6 +175,7 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     ...createModelAccess(deps),
     runnerProgram: deps.runnerProgram,
     adopt: deps.adopt,
+    fail: deps.fail,
     keepTrying: deps.keepTrying,
   }
 }

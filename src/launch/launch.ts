@@ -61,6 +61,19 @@ async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown):
   return refuse(deps, order, { code, why, ...(hint === undefined ? {} : { hint }) }, admission.row)
 }
 
+/** Step 9. The run is there: what fails from now on is its end, and no failure of its launch. */
+function handOver(launch: Launch, { opened }: Made): void {
+  const { deps, admission } = launch
+  const { run, instance, role, business } = admission.row
+  const grants = new Set(admission.config.roleOf(instance).grants)
+  try {
+    giveCapability(launch, opened, { kind: 'session', business, role, instance, run, grants })
+  } catch (error) {
+    deps.log.error({ err: error, run }, 'a session was given no capability')
+    deps.fail(run)
+  }
+}
+
 /**
  * A launch in its ten steps. Before the commit a failure undoes everything, in reverse, and is a refusal with the gate's or
  * the step's code, written to the launch log; from the commit on the reply is ok and a failure is the run's one end.
@@ -81,8 +94,8 @@ export async function launchSession(deps: LaunchDeps, order: LaunchOrder): Promi
     })
   deps.failpoint('launch.adopt')
   deps.adopt(toStarted(launch, made, startedMs))
-  const { run, instance, role, harness, model, business } = admission.row
-  giveCapability(launch, made.opened, { kind: 'session', business, role, instance, run, grants: new Set(admission.config.roleOf(instance).grants) })
+  handOver(launch, made)
+  const { run, instance, harness, model } = admission.row
   deps.failpoint('launch.reply')
   return { run, instance, harness, model, env: made.parts.claim.outcome }
 }

@@ -65,6 +65,14 @@ export class LiveRun {
     await this.#endWithin(timeoutMs)
   }
 
+  /** The host could not give it what it needs; nobody waits for this end. */
+  fail(): void {
+    this.#intent ??= { reason: 'failed', forced: true }
+    this.#endWithin(0).catch((error: unknown) => {
+      this.#deps.log.error({ err: error, run: this.started.run }, 'ending a run failed')
+    })
+  }
+
   async kill(): Promise<void> {
     this.#intent = { reason: 'killed', forced: true }
     await this.#kill()

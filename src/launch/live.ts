@@ -11,6 +11,8 @@ export interface LiveRuns {
   readonly has: (run: string) => boolean
   /** Throws `not-running`. */
   readonly stop: (run: string, timeoutMs: number, reason?: 'stopped' | 'disk-limit') => Promise<void>
+  /** Ends a run that the host could not give what it needs. */
+  readonly fail: (run: string) => void
   /** Throws `not-running`. */
   readonly kill: (run: string) => Promise<void>
   /** Resolves when the run has ended; at once when it does not live. */
@@ -46,6 +48,7 @@ export function createLiveRuns(deps: Omit<LiveDeps, 'lateEnds'>): LiveRuns {
     runs: () => [...live.keys()],
     has: (run) => live.has(run),
     stop: async (run, timeoutMs, reason) => find(run).stop(timeoutMs, reason),
+    fail: (run) => live.get(run)?.fail(),
     kill: async (run) => find(run).kill(),
     ended: async (run) => live.get(run)?.ended,
     waitWord: async (run, waitMs, signal) => find(run).waitWord(waitMs, signal),

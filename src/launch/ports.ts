@@ -53,6 +53,8 @@ export interface LaunchDeps {
   readonly keepTrying: LateEnds['keepTrying']
   /** Hands a recorded session to whoever watches over live ones. */
   readonly adopt: (started: StartedRun) => void
+  /** Ends a run that was adopted and cannot be given what it needs: `failed`. */
+  readonly fail: (run: RunId) => void
 }
 
 /** A run from step 5 on. */

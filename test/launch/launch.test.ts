@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { launchSession } from '../../src/launch/launch.ts'
+import { resolveCredentials } from '../../src/launch/credentials.ts'
 import { openWorld, order } from './world.ts'
 
 test('a launch that nothing hinders is a live session', async () => {
@@ -37,4 +38,23 @@ test('a refusal that cannot be written is told, and its row goes once there is r
   live.close() // the last try of all
   expect(store.sessions.live()).toEqual([])
   expect(store.launchLog.list().map(({ event }) => event)).toEqual(['refused'])
+})
+
+test('what cannot be handed over after the commit is the end of the run, and no failure of its launch', async () => {
+  const { deps, store, live, seen } = openWorld()
+  const capabilities = {
+    ...deps.capabilities,
+    issue: () => {
+      throw new Error('none is left')
+    },
+  }
+  const { run } = await launchSession({ ...deps, capabilities }, order)
+  await live.ended(run)
+  expect([store.sessions.get(run)?.reason, seen]).toEqual(['failed', ['killed', 'ended failed', 'directory closed', 'claim closed']])
+})
+
+test('a credential file that opens and cannot be read is a credential that is not there', () => {
+  // reading its first byte is EIO: proc_pid_mem(5)
+  const { credentials } = resolveCredentials({ key: { env: null, file: '/proc/self/mem', expires: null } }, {})
+  expect(credentials).toEqual([{ name: 'key', env: 'KEY', value: null, expires: null }])
 })

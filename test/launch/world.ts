@@ -132,6 +132,7 @@ export function openWorld(): World {
     closeModel: () => Promise.resolve(),
     runnerProgram: Buffer.from(''),
     adopt: live.adopt,
+    fail: live.fail,
     keepTrying: live.keepTrying,
   }
   return { store, live, seen, deps }
