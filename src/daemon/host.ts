@@ -202,7 +202,7 @@ async function createTrees({ deps, dataRoot, store }: { deps: HostDeps; dataRoot
     helperProgram: keepOwnCopy(artifact('prepare.mjs'), paths.busHost),
   })
   const workspaces = createWorkspaces({ deps, sandboxing })
-  const liveInEnv = (name: string): string | null => store.sessions.liveInEnv(name)?.run ?? null
+  const liveInEnv = (name: string, but: string | null): string | null => store.sessions.liveInEnv(name, but)?.run ?? null
   return { sandboxing, workspaces, envRoots: createEnvRootDeps({ dataRoot, log, business: config.business, workspaces, liveInEnv }) }
 }
 

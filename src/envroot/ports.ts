@@ -24,8 +24,8 @@ export interface LockDeps {
   readonly dataRoot: PinnedDir
   /** Exclusive flock(2) without waiting; false: somebody holds it. */
   readonly tryFlock: (fd: number) => boolean
-  /** The live run (starting, running, stopping) that works in this env root, by the store. */
-  readonly holderOf: (business: string, env: string) => string | null
+  /** The live run (starting, running, stopping) that works in this env root, by the store; never the one that asks, whose own row is there already. */
+  readonly holderOf: (business: string, env: string, asker: string | null) => string | null
   readonly log: Log
   readonly hooks?: Hooks
 }

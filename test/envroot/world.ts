@@ -52,7 +52,7 @@ export interface World {
     tryFlock: (fd: number) => boolean
     emptyTree: typeof emptyTree
     unsavedWork: () => Promise<readonly Unsaved[]>
-    holderOf: (business: string, env: string) => string | null
+    holderOf: (business: string, env: string, asker: string | null) => string | null
     log: typeof silentLog
     now: () => number
     endedAt: (run: string) => number | null
