@@ -58,3 +58,16 @@ test('a credential file that opens and cannot be read is a credential that is no
   const { credentials } = resolveCredentials({ key: { env: null, file: '/proc/self/mem', expires: null } }, {})
   expect(credentials).toEqual([{ name: 'key', env: 'KEY', value: null, expires: null }])
 })
+
+test('a run whose transcript cannot be closed ends as any other: its env root is free, and nobody holds it for live', async () => {
+  const { deps, store, live, seen } = openWorld()
+  const openRunDirectory: typeof deps.openRunDirectory = (...of) => ({
+    ...deps.openRunDirectory(...of),
+    close: () => {
+      throw new Error('EIO: close')
+    },
+  })
+  const { run } = await launchSession({ ...deps, openRunDirectory }, order)
+  await live.kill(run)
+  expect([store.sessions.get(run)?.state, live.has(run), seen]).toEqual(['ended', false, ['killed', 'ended killed', 'claim closed']])
+})
