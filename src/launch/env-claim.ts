@@ -26,7 +26,7 @@ export async function claimEnvRoot({ deps, order, admission, undo }: Launch): Pr
 }
 
 /** Step 3: current clones in the workspace. */
-export async function prepare({ deps, admission }: Launch, claim: EnvClaim): Promise<readonly PreparedProject[]> {
+export async function prepare({ deps, admission }: Launch, claim: EnvClaim, signal: AbortSignal): Promise<readonly PreparedProject[]> {
   deps.failpoint('launch.prepare')
-  return deps.prepare(claim.workspace, { config: admission.config, signal: deps.stopping })
+  return deps.prepare(claim.workspace, { config: admission.config, signal })
 }

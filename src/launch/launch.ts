@@ -9,23 +9,41 @@ import { startRunner } from './start-runner.ts'
 import type { EnvClaim } from './tree-ports.ts'
 import type { Launch, Made } from './under-way.ts'
 
+/** Two works at once, of which the failure of one ends the other; the one that failed first is told. */
+async function bothOrNone<First, Second>(
+  stopping: AbortSignal,
+  first: (signal: AbortSignal) => Promise<First>,
+  second: (signal: AbortSignal) => Promise<Second>,
+): Promise<[First, Second]> {
+  const failed = new AbortController()
+  const signal = AbortSignal.any([stopping, failed.signal])
+  const orEndBoth = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    try {
+      return await work(signal)
+    } catch (error) {
+      failed.abort(error)
+      throw error
+    }
+  }
+  const works = [orEndBoth(first), orEndBoth(second)] as const
+  // nothing may run on behind a failure
+  await Promise.allSettled(works)
+  if (failed.signal.aborted) throw failed.signal.reason
+  return Promise.all(works)
+}
+
 /**
  * Steps 3 to 7. The sandbox is made, and the runner's Node started in it, while the workspace is prepared: the runner reads and does nothing before it
- * is given its capability, and that waits for both. A workspace that cannot be prepared ends it; of two failures the workspace's is told.
+ * is given its capability, and that waits for both. When one of the two fails, the other is ended.
  */
 async function prepareAndStart(launch: Launch, claim: EnvClaim): Promise<Made> {
-  const failed = new AbortController()
-  const signal = AbortSignal.any([launch.deps.stopping, failed.signal])
-  const starting = startRunner(launch, claim, signal)
-  const preparing = prepare(launch, claim).catch((error: unknown) => {
-    failed.abort(error)
-    throw error
-  })
-  const [projects, waiting] = await Promise.allSettled([preparing, starting])
-  if (projects.status === 'rejected') throw projects.reason
-  if (waiting.status === 'rejected') throw waiting.reason
+  const [projects, waiting] = await bothOrNone(
+    launch.deps.stopping,
+    (signal) => prepare(launch, claim, signal),
+    (signal) => startRunner(launch, claim, signal),
+  )
   claim.assertSame()
-  return { ...waiting.value, projects: projects.value }
+  return { ...waiting, projects }
 }
 
 /** Steps 2 to 7. */

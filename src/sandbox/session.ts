@@ -11,7 +11,7 @@ import { applyLimits, type EnforcedLimits } from './limits.ts'
 import type { SandboxPlan } from './plan.ts'
 import { sandboxDifferences } from './readback.ts'
 import { spawnBwrap, type Spawned } from './spawn.ts'
-import { filteredRunner, hasDropped, until } from './wait.ts'
+import { filteredRunner, hasDropped, inTime, until } from './wait.ts'
 import { spawnFailed } from './words.ts'
 
 export interface SessionDeps {
@@ -28,6 +28,8 @@ export interface SessionRequest {
   /** The command's stderr, and bubblewrap's own. Its stdout is /dev/null. */
   readonly stderrFd: number
   readonly signal?: AbortSignal
+  /** How long bubblewrap may take to make pid 1; 10 s when not given. */
+  readonly startMs?: number
 }
 
 /** A sandbox, from its start behind a block to the last of its processes. */
@@ -52,15 +54,11 @@ export interface SessionSandbox extends AsyncDisposable {
 /** A monitor that lives on so long after its pid 1 was killed is stopped or stuck. */
 const MONITOR_MS = 1000
 const ABANDON_MS = 2000
+const START_MS = 10_000
 
-async function findInit(spawned: Spawned, signal: AbortSignal | undefined): Promise<ProcessId | null> {
-  const aborted = new Promise<never>((_, reject) => {
-    const stop = (): void => reject(signal?.reason instanceof Error ? signal.reason : new Error('aborted'))
-    signal?.addEventListener('abort', stop, { once: true })
-    if (signal?.aborted === true) stop()
-  })
-  aborted.catch(() => undefined)
-  const pid = await Promise.race([spawned.status.childPid, aborted])
+/** bubblewrap tells pid 1 before it makes the mounts; stuck before that (a dead mount on the way to its program), it tells nothing. */
+async function findInit(spawned: Spawned, { signal, startMs = START_MS }: SessionRequest): Promise<ProcessId | null> {
+  const pid = await inTime(spawned.status.childPid, 'start', { timeoutMs: startMs, signal })
   const start = pid === null ? null : startTimeOf(pid)
   return pid === null || start === null ? null : { pid, start }
 }
@@ -145,7 +143,7 @@ export async function openSession(deps: SessionDeps, request: SessionRequest): P
   signal?.throwIfAborted()
   const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, outlivesHost: true, lockFd, stdout: 'ignore', stderr: stderrFd }, signal)
   try {
-    const init = await findInit(spawned, signal)
+    const init = await findInit(spawned, request)
     if (init === null) throw spawnFailed(deps.bwrap.path, stderrFd)
     return createSession(deps, request, spawned, init)
   } catch (error) {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { launchSession } from '../../src/launch/launch.ts'
@@ -70,4 +71,26 @@ test('a run whose transcript cannot be closed ends as any other: its env root is
   const { run } = await launchSession({ ...deps, openRunDirectory }, order)
   await live.kill(run)
   expect([store.sessions.get(run)?.state, live.has(run), seen]).toEqual(['ended', false, ['killed', 'ended killed', 'claim closed']])
+})
+
+test('a sandbox that fails at once ends the preparation, and is what is told', async () => {
+  const { deps, seen } = openWorld()
+  const openSandbox = (): Promise<never> => Promise.reject(new AppError('spawn-failed', 'bwrap failed'))
+  const prepare: typeof deps.prepare = async (_workspace, { signal }) => {
+    await once(signal, 'abort')
+    seen.push('preparation ended')
+    throw new AppError('interrupted', 'cancelled')
+  }
+  await expect(launchSession({ ...deps, openSandbox, prepare }, order)).rejects.toMatchObject({ code: 'spawn-failed' })
+  expect(seen).toEqual(['preparation ended', 'directory removed', 'claim undone'])
+})
+
+test('a workspace that cannot be prepared ends the start of the sandbox, and is what is told', async () => {
+  const { deps } = openWorld()
+  const openSandbox: typeof deps.openSandbox = async ({ signal }) => {
+    if (!signal.aborted) await once(signal, 'abort')
+    throw signal.reason
+  }
+  const prepare = (): Promise<never> => Promise.reject(new AppError('checkout-failed', 'no clone'))
+  await expect(launchSession({ ...deps, openSandbox, prepare }, order)).rejects.toMatchObject({ code: 'checkout-failed' })
 })
