@@ -24,7 +24,7 @@ export function createEnvRootDeps({ dataRoot, log, business, workspaces, liveInE
     log,
     tryFlock,
     holderOf: (_business, env, asker) => liveInEnv(env, asker),
-    emptyTree: (dir, keep) => emptyTree(workspaces, dir, keep, { timeoutMs: EMPTY_TIMEOUT_MS }),
-    unsavedWork: ({ workspace }) => unsavedWork(workspaces, { business: business().id, workspace }),
+    emptyTree: (dir, keep, signal) => emptyTree(workspaces, dir, keep, { timeoutMs: EMPTY_TIMEOUT_MS, signal }),
+    unsavedWork: ({ workspace, signal }) => unsavedWork(workspaces, { business: business().id, workspace, signal }),
   }
 }

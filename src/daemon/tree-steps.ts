@@ -31,10 +31,11 @@ const projectsOf = ({ projects }: BusinessConfig): Project[] => Object.entries(p
 
 function createClaim({ envRoots, failpoint }: TreeStepsDeps): LaunchDeps['claim'] {
   const hooks = { before: (step: Step): void => failpoint(`claim.${step}`) }
-  return async (request, { harness }) => {
-    const claim = await claimEnvRoot({ ...envRoots, hooks }, request)
+  return async (request, { harness, signal }) => {
+    const deps = { ...envRoots, hooks, signal }
+    const claim = await claimEnvRoot(deps, request)
     try {
-      await tidyState(envRoots, claim, findHarness(harness)?.stateEntries ?? [])
+      await tidyState(deps, claim, findHarness(harness)?.stateEntries ?? [])
       return claim
     } catch (error) {
       // whatever failed: a lock that stayed would keep this env root from everybody for as long as the host lives

@@ -33,8 +33,12 @@ export interface LockDeps {
 /** What also looks into trees that agents wrote; both run in a sandbox that sees only that tree. */
 export interface TreeDeps {
   /** Removes every entry of the directory but these, following no link, never the directory itself. */
-  readonly emptyTree: (dir: PinnedDir, keep: readonly string[]) => Promise<void>
-  readonly unsavedWork: (root: { readonly workspace: PinnedDir }) => Promise<readonly Unsaved[]>
+  readonly emptyTree: (dir: PinnedDir, keep: readonly string[], signal?: AbortSignal) => Promise<void>
+  readonly unsavedWork: (root: { readonly workspace: PinnedDir; readonly signal?: AbortSignal | undefined }) => Promise<readonly Unsaved[]>
 }
 
-export type ClaimDeps = LockDeps & TreeDeps
+export type ClaimDeps = LockDeps &
+  TreeDeps & {
+    /** Ends a claim while it is made; what is taken back then is taken back whole. */
+    readonly signal?: AbortSignal
+  }

@@ -16,7 +16,7 @@ export async function claimEnvRoot({ deps, order, admission, undo }: Launch): Pr
   const projects = Object.keys(admission.config.business.projects)
   const continueFrom = order.mode === 'continue' ? earlierRun(deps, order.run, row) : null
   const request = { business, env, instance, role, task, run, mode: order.mode, discard: order.discard, continueFrom, projects }
-  const claim = await deps.claim(request, { harness: row.harness })
+  const claim = await deps.claim(request, { harness: row.harness, signal: deps.stopping })
   undo.defer(() => claim.undo())
   deps.failpoint('launch.claimed')
   deps.store.writeNow(() => {

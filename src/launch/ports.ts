@@ -36,7 +36,7 @@ export interface LaunchDeps {
   readonly env: NodeJS.ProcessEnv
   readonly paths: { readonly envRoot: (env: string) => string; readonly runDir: (run: string) => string }
   readonly facts: (target: GateInstance, config: LaunchConfig) => Promise<GateFacts>
-  readonly claim: (request: ClaimRequest, of: { readonly harness: string }) => Promise<EnvClaim>
+  readonly claim: (request: ClaimRequest, of: { readonly harness: string; readonly signal: AbortSignal }) => Promise<EnvClaim>
   readonly prepare: (workspace: PinnedDir, by: { readonly config: LaunchConfig; readonly signal: AbortSignal }) => Promise<readonly PreparedProject[]>
   readonly openRunDirectory: (run: RunId, bundle: ReadonlyMap<string, string | Buffer>, session: SessionFile) => RunDirectory
   /** Spawned, and blocked before its command. */

@@ -21,6 +21,8 @@ const request = () => ({
   projects: [],
 })
 
+const { signal } = new AbortController()
+
 /** No helper runs: what it would be asked for is what is looked at. */
 const stepsOf = (w: World) =>
   createTreeSteps({
@@ -41,26 +43,26 @@ const stepsOf = (w: World) =>
 test('a claim goes by the harness of its launch; when what follows it fails, undoing it too, its lock is free', async () => {
   const w = await openWorld()
   const steps = stepsOf(w)
-  const first = await steps.claim(request(), { harness: 'an instance that a reload took away has none' })
+  const first = await steps.claim(request(), { harness: 'an instance that a reload took away has none', signal })
   first.close()
   w.write(w.env('coder', 'state', 'left'), 'by an agent')
   w.deps.emptyTree = () => Promise.reject(new AppError('prepare-timeout', 'not in time'))
-  await expect(steps.claim(request(), { harness: 'script' })).rejects.toMatchObject({ code: 'prepare-timeout' })
+  await expect(steps.claim(request(), { harness: 'script', signal })).rejects.toMatchObject({ code: 'prepare-timeout' })
   const holder = await holdLock(w.env('coder', 'lock'))
   await holder.end()
   fs.rmSync(w.env('coder', 'state', 'left'))
-  const next = await steps.claim(request(), { harness: 'script' })
+  const next = await steps.claim(request(), { harness: 'script', signal })
   next.close()
 })
 
 test('a workspace is prepared by the configuration of its launch', async () => {
   const w = await openWorld()
   const steps = stepsOf(w)
-  const claim = await steps.claim(request(), { harness: 'script' })
+  const claim = await steps.claim(request(), { harness: 'script', signal })
   const config = {
     system: { limits: { prepareTimeoutMs: 5000 } },
     business: { id: 'acme', projects: { mine: { root: `${w.root}/mine`, branch: 'main' } } },
   } as unknown as LaunchConfig
-  await expect(steps.prepare(claim.workspace, { config, signal: new AbortController().signal })).rejects.toThrow('mine')
+  await expect(steps.prepare(claim.workspace, { config, signal })).rejects.toThrow('mine')
   claim.close()
 })
