@@ -6,7 +6,7 @@ import { childrenOf, isAlive, type ProcessId, startTimeOf, waitGone } from '../c
 import type { Bwrap } from './bwrap.ts'
 import type { CgroupLeaf, CgroupParent } from './cgroup.ts'
 import { killGroup } from './collect.ts'
-import { killInit, type SandboxEnd, watchEnd } from './end.ts'
+import { GONE_MS, killInit, type SandboxEnd, watchEnd } from './end.ts'
 import { applyLimits, type EnforcedLimits } from './limits.ts'
 import type { SandboxPlan } from './plan.ts'
 import { sandboxDifferences } from './readback.ts'
@@ -43,11 +43,11 @@ export interface SessionSandbox extends AsyncDisposable {
   /** Lets the command start; the runner, once it and pid 1 are under the filter. `spawn-failed`, `sandbox-mismatch`: it has been ended. */
   unblock(signal?: AbortSignal): Promise<ProcessId>
   readonly stdin: Writable
-  /** Never rejects. Resolves when nothing of it is left. */
+  /** Never rejects. Resolves when nothing of it is left, or what is left hangs in the kernel. */
   readonly ended: Promise<SandboxEnd>
   /** false: there is no runner yet, or no more. */
   signalRunner(signal: NodeJS.Signals): boolean
-  /** SIGKILL of everything inside; resolves when all of it is gone. Idempotent. */
+  /** SIGKILL of everything inside; resolves when all of it is gone, or after 11 s. Idempotent. */
   kill(): Promise<void>
 }
 
@@ -78,14 +78,15 @@ function createSession(deps: SessionDeps, { plan, stderrFd }: SessionRequest, sp
   let runner: ProcessId | null = null
   let enforced: EnforcedLimits = {}
   let leaf: CgroupLeaf | null = null
-  const ended = watchEnd({ child, status: spawned.status, init, leaf: () => leaf })
+  const hopeless = new AbortController()
+  const ended = watchEnd({ child, status: spawned.status, init, leaf: () => leaf, hopeless: hopeless.signal, log: deps.log })
 
   const kill = async (): Promise<void> => {
     killInit(init)
     await leaf?.kill().catch(() => undefined)
-    const timer = setTimeout(() => killGroup(child), MONITOR_MS)
+    const timers = [setTimeout(() => killGroup(child), MONITOR_MS), setTimeout(() => hopeless.abort(), MONITOR_MS + GONE_MS)]
     await ended
-    clearTimeout(timer)
+    for (const timer of timers) clearTimeout(timer)
   }
   const orKill = async <T>(step: () => Promise<T>): Promise<T> => {
     try {
