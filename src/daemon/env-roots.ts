@@ -13,8 +13,8 @@ interface EnvRootDeps {
   readonly log: Log
   readonly business: () => BusinessConfig
   readonly workspaces: SyncDeps
-  /** The live run that works in an env root, by the store. */
-  readonly liveInEnv: (env: string) => string | null
+  /** The live run that works in an env root, by the store, but for this one. */
+  readonly liveInEnv: (env: string, but: string | null) => string | null
 }
 
 /** What env roots need of the rest: the kernel's lock, the store's word on who lives, and helper sandboxes for what agents wrote. */
@@ -23,8 +23,8 @@ export function createEnvRootDeps({ dataRoot, log, business, workspaces, liveInE
     dataRoot,
     log,
     tryFlock,
-    holderOf: (_business, env) => liveInEnv(env),
-    emptyTree: (dir, keep) => emptyTree(workspaces, dir, keep, { timeoutMs: EMPTY_TIMEOUT_MS }),
-    unsavedWork: ({ workspace }) => unsavedWork(workspaces, { business: business().id, workspace }),
+    holderOf: (_business, env, asker) => liveInEnv(env, asker),
+    emptyTree: (dir, keep, signal) => emptyTree(workspaces, dir, keep, { timeoutMs: EMPTY_TIMEOUT_MS, signal }),
+    unsavedWork: ({ workspace, signal }) => unsavedWork(workspaces, { business: business().id, workspace, signal }),
   }
 }

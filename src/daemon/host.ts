@@ -1,4 +1,4 @@
-import { AppError, messageOf } from '../core/errors.ts'
+import { messageOf } from '../core/errors.ts'
 import { escapeLine } from '../core/escape.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,13 +16,10 @@ import { HARNESSES } from '../harness/registry.ts'
 import { createRepositoryLocks } from '../git/lock.ts'
 import { type Capabilities, createCapabilities } from '../launch/capabilities.ts'
 import { createLiveRuns, type LiveRuns } from '../launch/live.ts'
-import type { LaunchOrder } from '../launch/admit.ts'
-import { launchSession } from '../launch/launch.ts'
 import { RUNNER } from '../launch/bundle.ts'
 import type { LaunchDeps } from '../launch/ports.ts'
 import type { LaunchBroker } from '../launch/store-ports.ts'
 import { familyOf } from '../config/select.ts'
-import type { LaunchRow } from '../protocol/rows.ts'
 import { openStore, type Store } from '../store/open.ts'
 import { createRootLooks } from '../workspace/root-state.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
@@ -32,6 +29,7 @@ import { createConnections, type Connections } from './connections.ts'
 import type { DataRootPaths } from './data-root.ts'
 import { createEnvRootDeps } from './env-roots.ts'
 import { createGitService, type GitService, gitRootOf } from './git-service.ts'
+import { createLauncher, type Launcher } from './launcher.ts'
 import { createLaunchBroker, createLaunching } from './launching.ts'
 import { keepOwnCopy } from './own-copy.ts'
 import { placesOf } from './places.ts'
@@ -51,7 +49,7 @@ export interface HostDeps {
 }
 
 /** The parts of a running bus host; sockets come on top. */
-export interface Host {
+export interface Host extends Launcher {
   readonly deps: HostDeps
   readonly version: string
   readonly startedAt: number
@@ -74,12 +72,6 @@ export interface Host {
   readonly stopping: AbortController
   /** Aborted at a second request to stop. */
   readonly hurry: AbortController
-  /** Runs a launch and remembers it until it is over. */
-  readonly launch: (order: LaunchOrder) => Promise<LaunchRow>
-  /** Ends a launch of that instance that is in progress, and waits until it is undone; false: there is none. */
-  readonly cancelLaunch: (instance: string) => Promise<boolean>
-  /** Resolves when no launch is in progress. */
-  readonly launchesSettled: () => Promise<void>
   readonly close: () => Promise<void>
 }
 
@@ -185,30 +177,6 @@ function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sa
   }
 }
 
-/** Launches in progress are known, so that a stop can wait until each is there or undone, and one can be cancelled. */
-function createLauncher(launching: LaunchDeps): Pick<Host, 'launch' | 'cancelLaunch' | 'launchesSettled'> {
-  const running = new Map<AbortController, { readonly instance: string; readonly settled: Promise<unknown> }>()
-  return {
-    launch(order) {
-      const cancel = new AbortController()
-      const launch = launchSession({ ...launching, stopping: AbortSignal.any([launching.stopping, cancel.signal]) }, order)
-      const settled = launch.catch(() => undefined).finally(() => running.delete(cancel))
-      running.set(cancel, { instance: order.instance, settled })
-      return launch
-    },
-    async cancelLaunch(instance) {
-      const found = [...running].find(([, launch]) => launch.instance === instance)
-      if (found === undefined) return false
-      found[0].abort(new AppError('interrupted', 'it was stopped while it was being launched'))
-      await found[1].settled
-      return true
-    },
-    async launchesSettled() {
-      await Promise.all([...running.values()].map(({ settled }) => settled))
-    },
-  }
-}
-
 /** The instance that `--pm` launches: the first of the role launch.by; null when the business has none. */
 export function pmInstance({ config }: HostDeps): string | null {
   const { launch, instances } = config.business()
@@ -235,7 +203,7 @@ async function createTrees({ deps, dataRoot, store }: { deps: HostDeps; dataRoot
     helperProgram: keepOwnCopy(artifact('prepare.mjs'), paths.busHost),
   })
   const workspaces = createWorkspaces({ deps, sandboxing })
-  const liveInEnv = (name: string): string | null => store.sessions.liveInEnv(name)?.run ?? null
+  const liveInEnv = (name: string, but: string | null): string | null => store.sessions.liveInEnv(name, but)?.run ?? null
   return { sandboxing, workspaces, envRoots: createEnvRootDeps({ dataRoot, log, business: config.business, workspaces, liveInEnv }) }
 }
 
@@ -257,7 +225,16 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     harnessPrograms: new Map(HARNESSES.flatMap(({ bundled }) => bundled.map((name) => [name, readFileSync(artifact(name))] as const))),
   }
   const launching = createLaunching(
-    { ...shared, ...programs, log: log.child({ component: 'launch' }), stopping: stopping.signal, adopt: core.live.adopt, recoverGit: () => git.recover() },
+    {
+      ...shared,
+      ...programs,
+      log: log.child({ component: 'launch' }),
+      stopping: stopping.signal,
+      adopt: core.live.adopt,
+      fail: core.live.fail,
+      keepTrying: core.live.keepTrying,
+      recoverGit: () => git.recover(),
+    },
     core.launchBroker,
   )
   const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config, stopping: stopping.signal })

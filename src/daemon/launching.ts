@@ -7,12 +7,10 @@ import type { Log } from '../core/log.ts'
 import { bootId } from '../core/proc.ts'
 import type { Broker } from '../bus/broker.ts'
 import { actorOf } from '../bus/context.ts'
-import type { RoleConfig } from '../config/types.ts'
-import { claimEnvRoot } from '../envroot/claim.ts'
+import type { RoleConfig, SystemConfig } from '../config/types.ts'
 import { writeNew } from '../envroot/files.ts'
-import { tidyState } from '../envroot/state.ts'
 import type { PinnedDir } from '../envroot/pin.ts'
-import type { ClaimDeps, Step } from '../envroot/ports.ts'
+import type { ClaimDeps } from '../envroot/ports.ts'
 import { availabilityOf, type Availability } from '../harness/availability.ts'
 import type { ConfigFile, LocatedHarness } from '../harness/contract.ts'
 import { findHarness } from '../harness/registry.ts'
@@ -24,12 +22,12 @@ import type { LaunchDeps, StartedRun } from '../launch/ports.ts'
 import type { LaunchBroker } from '../launch/store-ports.ts'
 import type { SessionFile } from '../protocol/session.ts'
 import type { Store } from '../store/open.ts'
-import { prepareWorkspace } from '../workspace/prepare.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
 import type { ConfigState } from './config-state.ts'
 import type { DataRootPaths } from './data-root.ts'
 import { makeRunDirectory } from './run-directories.ts'
 import type { Sandboxing } from './sandboxing.ts'
+import { createTreeSteps } from './tree-steps.ts'
 
 export interface LaunchingDeps {
   readonly log: Log
@@ -51,6 +49,8 @@ export interface LaunchingDeps {
   readonly harnessPrograms: ReadonlyMap<string, Buffer>
   readonly stopping: AbortSignal
   readonly adopt: (started: StartedRun) => void
+  readonly keepTrying: LaunchDeps['keepTrying']
+  readonly fail: LaunchDeps['fail']
   /** Whether a project's root was rewritten, as the last look at it found. */
   readonly diverged: Map<string, boolean>
   /** Repositories are right after a crash before anything touches them; once. */
@@ -81,15 +81,6 @@ export function createLaunchBroker({
   }
 }
 
-/** The helpers of a preparation, each one passed by name. */
-const withFailpoint = (workspaces: SyncDeps, failpoint: Failpoint): SyncDeps => ({
-  ...workspaces,
-  runHelper: (request) => {
-    failpoint('launch.helper')
-    return workspaces.runHelper(request)
-  },
-})
-
 /** The file was there when the configuration was read; it may be gone by now. */
 async function readPrompt({ prompt }: Pick<RoleConfig, 'prompt'>): Promise<string | null> {
   if (prompt === null) return null
@@ -98,11 +89,11 @@ async function readPrompt({ prompt }: Pick<RoleConfig, 'prompt'>): Promise<strin
   })
 }
 
-function createModelAccess({ gateway, config }: LaunchingDeps): Pick<LaunchDeps, 'limited' | 'openModel' | 'closeModel'> {
+function createModelAccess({ gateway }: LaunchingDeps): Pick<LaunchDeps, 'limited' | 'openModel' | 'closeModel'> {
   return {
     limited: gateway.limited,
-    openModel: ({ run, instance, role, task, harness, family, model }) => {
-      const listed = config.current().system.harnesses[harness]?.models ?? []
+    openModel: ({ run, instance, role, task, harness, family, model }, { system }) => {
+      const listed = system.harnesses[harness]?.models ?? []
       return gateway.open({ run, instance, role, task, family, models: [model, ...listed] })
     },
     closeModel: gateway.close,
@@ -114,41 +105,17 @@ const NO_HARNESS: LocatedHarness = { bin: null, inside: null, version: null, pro
 const configFilesOf = (session: SessionFile, where: ConfigFile['in']): readonly ConfigFile[] =>
   (findHarness(session.harness)?.configFiles(session) ?? []).filter((file) => file.in === where)
 
-/** Steps 2 and 3: the env root, and what is in its workspace. */
-function createTreeSteps({ config, envRoots, failpoint, workspaces, recoverGit, diverged }: LaunchingDeps): Pick<LaunchDeps, 'claim' | 'prepare'> {
-  const hooks = { before: (step: Step): void => failpoint(`claim.${step}`) }
-  return {
-    claim: async (request) => {
-      const claim = await claimEnvRoot({ ...envRoots, hooks }, request)
-      await tidyState(envRoots, claim, findHarness(config.roleOf(request.instance).harness)?.stateEntries ?? []).catch(async (error: unknown) => {
-        await claim.undo()
-        throw error
-      })
-      return claim
-    },
-    prepare: async (workspace, signal) => {
-      await recoverGit()
-      const { id: business, projects: configured } = config.business()
-      const projects = Object.entries(configured).map(([id, { root, branch }]) => ({ id, root, branch }))
-      const deadlineMs = config.current().system.limits.prepareTimeoutMs
-      const prepared = await prepareWorkspace(withFailpoint(workspaces, failpoint), { business, projects, workspace, deadlineMs, signal })
-      for (const { id, mainDiverged } of prepared) diverged.set(id, mainDiverged)
-      return prepared
-    },
-  }
-}
-
 /** Programs as the last look at them found them: a launch looks before its gate. */
-function createLocator({ config, env }: LaunchingDeps): {
-  readonly locate: (name: string) => Promise<Availability>
+function createLocator(env: NodeJS.ProcessEnv): {
+  readonly locate: (name: string, system: SystemConfig) => Promise<Availability>
   readonly locatedAs: (name: string) => LocatedHarness
 } {
   const located = new Map<string, LocatedHarness>()
   const versionOf = createVersions()
   return {
     locatedAs: (name) => located.get(name) ?? NO_HARNESS,
-    locate: async (name) => {
-      const settings = config.current().system.harnesses[name] ?? { bin: null }
+    locate: async (name, system) => {
+      const settings = system.harnesses[name] ?? { bin: null }
       const available = await availabilityOf({ versionOf }, name, settings, env)
       if (available.ok) located.set(name, available.located)
       return available
@@ -160,7 +127,7 @@ function createLocator({ config, env }: LaunchingDeps): {
 export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker): LaunchDeps {
   const { log, clock, env, paths, dataRoot, config, store, sandboxing } = deps
   const business = config.business().id
-  const { locate, locatedAs } = createLocator(deps)
+  const { locate, locatedAs } = createLocator(env)
   return {
     log,
     clock,
@@ -173,14 +140,14 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     stopping: deps.stopping,
     config: config.launchConfig,
     paths: { envRoot: (name) => join(paths.root, 'envs', business, name), runDir: (run) => join(paths.root, 'launches', business, run) },
-    facts: (target) =>
+    facts: (target, { system, business: { roles } }) =>
       lookUpFacts(
         {
           dataRoot: paths.root,
-          availabilityOf: locate,
+          availabilityOf: (name) => locate(name, system),
           checkSandbox: sandboxing.check,
           assertLimits: (role) => {
-            const found = config.business().roles[role]
+            const found = roles[role]
             if (found !== undefined) sandboxing.assertLimits(found)
           },
         },
@@ -208,5 +175,7 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
     ...createModelAccess(deps),
     runnerProgram: deps.runnerProgram,
     adopt: deps.adopt,
+    fail: deps.fail,
+    keepTrying: deps.keepTrying,
   }
 }

@@ -1,4 +1,5 @@
 import { closeSync, writeSync } from 'node:fs'
+import { createDescriptors } from '../envroot/descriptors.ts'
 import { openRunDirectory } from '../envroot/rundir.ts'
 import { openAppend, openPlain, rewrite, writeNew } from '../envroot/files.ts'
 import { type PinnedDir, walkTo } from '../envroot/pin.ts'
@@ -34,21 +35,22 @@ const toText = (session: SessionFile): string => `${JSON.stringify(session, null
 /** Makes the directory of a run with its bundle, its home and session.json; runner.log and the transcript stay open. Throws `disk-full`. */
 export function makeRunDirectory(dataRoot: PinnedDir, place: { readonly business: string; readonly run: string }, contents: Contents): RunDirectory {
   const directory = openRunDirectory({ dataRoot }, place)
-  const opened: number[] = []
-  let written = 0
-  const close = (): void => {
-    for (const fd of opened.splice(0)) closeSync(fd)
-    directory.close()
+  const opened = createDescriptors()
+  opened.add(directory.close)
+  const keep = (fd: number): number => {
+    opened.add(() => closeSync(fd))
+    return fd
   }
+  let written = 0
   try {
     for (const [name, data] of contents.bundle) directory.write(directory.bundle, name, data, name === GIT_REMOTE ? PROGRAM_MODE : undefined)
     directory.write(directory.dir, SESSION_FILE, toText(contents.session))
     for (const { path, text } of contents.home) writeHomeFile(directory.home, path, text)
     const session = openPlain(directory.dir, SESSION_FILE)
     if (session.kind !== 'open') throw new Error(`${SESSION_FILE} cannot be opened`)
-    const logFd = directory.openRunnerLog()
-    const transcriptFd = openAppend(directory.dir, TRANSCRIPT)
-    opened.push(session.fd, logFd, transcriptFd)
+    keep(session.fd)
+    const logFd = keep(directory.openRunnerLog())
+    const transcriptFd = keep(openAppend(directory.dir, TRANSCRIPT))
     return {
       path: directory.dir.path,
       home: directory.home,
@@ -67,13 +69,13 @@ export function makeRunDirectory(dataRoot: PinnedDir, place: { readonly business
         writeSync(transcriptFd, written > TRANSCRIPT_BYTES ? toLastLine() : line)
       },
       remove() {
-        close()
+        opened.close()
         directory.undo()
       },
-      close,
+      close: opened.close,
     }
   } catch (error) {
-    close()
+    opened.close()
     directory.undo()
     throw error
   }

@@ -74,7 +74,7 @@ function createRunHelper(deps: SandboxingDeps, bwrap: () => Bwrap, node: NodePro
 
 function createOpenSandbox(deps: SandboxingDeps, bwrap: () => Bwrap, cgroup: CgroupParent | null, node: NodeProgram): Sandboxing['openSandbox'] {
   return async (request, located, harnessEnv) => {
-    const { run, role, claim, directory, sockets, env } = request
+    const { run, role, claim, directory, sockets, env, signal } = request
     const plan = sessionPlan({
       system: readSystem(deps.env),
       ...ids(),
@@ -95,7 +95,8 @@ function createOpenSandbox(deps: SandboxingDeps, bwrap: () => Bwrap, cgroup: Cgr
       limits: limitsOf(role),
     })
     const command = [INSIDE.runnerNode, `${directory.bundle.path}/${RUNNER}`, directory.sessionFile.path]
-    const sandbox = await openSession({ bwrap: bwrap(), cgroup, log: deps.log }, { plan, command, lockFd: claim.lockFd, stderrFd: directory.logFd })
+    const session = { plan, command, lockFd: claim.lockFd, stderrFd: directory.logFd, signal }
+    const sandbox = await openSession({ bwrap: bwrap(), cgroup, log: deps.log }, session)
     return { sandbox, planHash: plan.hash }
   }
 }

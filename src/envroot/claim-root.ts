@@ -91,6 +91,7 @@ async function judge(deps: ClaimDeps, target: Target, root: PinnedDir): Promise<
   await deps.hooks?.before('read-owner')
   const found = inspect(root)
   await deps.hooks?.before('decide')
+  deps.signal?.throwIfAborted()
   const decision = decide(found, target)
   const checked = decision.kind === 'reset' && decision.checked && !target.discard
   assertContents(root, decision.kind === 'reset' && !checked ? [] : target.projects)
@@ -160,7 +161,7 @@ export async function previewRoot(deps: ClaimDeps, target: Target): Promise<EnvO
   }
 }
 
-/** Claims one env root by the table; null: there is none (only without `create`). Throws `env-root-…`, `disk-full`; then nothing has changed. */
+/** Claims one env root by the table; null: there is none (only without `create`). Throws `env-root-…`, `disk-full`, what cancelled it; then nothing has changed but what a reset had removed. */
 export async function claimRoot(deps: ClaimDeps, target: Target): Promise<EnvClaim | null> {
   const scopes = createHoldScopes()
   try {

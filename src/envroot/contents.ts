@@ -6,7 +6,7 @@ import { isLink, listNames } from './files.ts'
 import { LOCK } from './lock.ts'
 import { OWNER } from './owner.ts'
 import { at, type PinnedDir } from './pin.ts'
-import { DIRECTORIES, type TreeDeps, WORKSPACE } from './ports.ts'
+import { type ClaimDeps, DIRECTORIES, type TreeDeps, WORKSPACE } from './ports.ts'
 import { unsafe } from './refusals.ts'
 
 export type Directories = Readonly<Record<(typeof DIRECTORIES)[number], PinnedDir>>
@@ -41,18 +41,18 @@ export function assertContents(root: PinnedDir, projects: readonly string[]): vo
 }
 
 /** Looks for work that a reset would lose; nothing without a workspace. */
-export async function findUnsaved(deps: Pick<TreeDeps, 'unsavedWork'>, root: PinnedDir): ReturnType<TreeDeps['unsavedWork']> {
+export async function findUnsaved(deps: Pick<ClaimDeps, 'unsavedWork' | 'signal'>, root: PinnedDir): ReturnType<TreeDeps['unsavedWork']> {
   const workspace = pinEntry(root, WORKSPACE, false)
   try {
-    return workspace === null ? [] : await deps.unsavedWork({ workspace })
+    return workspace === null ? [] : await deps.unsavedWork({ workspace, signal: deps.signal })
   } finally {
     workspace?.close()
   }
 }
 
 /** Removes every entry but the lock and the owner, and sees that nothing else is left. */
-export async function emptyRoot(deps: Pick<TreeDeps, 'emptyTree'>, root: PinnedDir): Promise<void> {
-  await deps.emptyTree(root, KEPT)
+export async function emptyRoot(deps: Pick<ClaimDeps, 'emptyTree' | 'signal'>, root: PinnedDir): Promise<void> {
+  await deps.emptyTree(root, KEPT, deps.signal)
   const left = namesIn(root).find((name) => !KEPT.includes(name))
   if (left !== undefined) throw unsafe(root.path, left, 'could not be removed')
 }

@@ -1,6 +1,7 @@
 /** Descriptors to close together, last first; synchronous, so that a lock is free when `close` returns. Idempotent. */
 export interface Descriptors {
   readonly add: (close: () => void) => void
+  /** Closes all of them, also when one fails, then throws the first failure. */
   readonly close: () => void
 }
 
@@ -9,7 +10,15 @@ export function createDescriptors(): Descriptors {
   return {
     add: (close) => void closers.push(close),
     close: () => {
-      for (let close = closers.pop(); close !== undefined; close = closers.pop()) close()
+      const failures: unknown[] = []
+      for (let close = closers.pop(); close !== undefined; close = closers.pop()) {
+        try {
+          close()
+        } catch (error) {
+          failures.push(error)
+        }
+      }
+      if (failures.length > 0) throw failures[0]
     },
   }
 }

@@ -70,11 +70,13 @@ function assertOurs(root: PinnedDir): void {
   if (uid !== process.geteuid?.()) throw unsafe(root.path, 'root', `belongs to uid ${String(uid)}`)
 }
 
+const holderOf = (deps: LockDeps, { business, env, run }: Place): string | null => deps.holderOf(business, env, run)
+
 /** Under the lock: the name must still lead here, and no run that the store knows may live in it (its lock file was replaced then). */
 function assertAlone(deps: LockDeps, place: Place, root: PinnedDir): void {
   if (!leadsTo(deps.dataRoot, namesOf(place), root.identity)) throw swapped(root.path, 'root')
-  const holder = deps.holderOf(place.business, place.env)
-  if (holder !== null && holder !== place.run) throw busy(holder)
+  const holder = holderOf(deps, place)
+  if (holder !== null) throw busy(holder)
 }
 
 /** One try; undefined: the directory went away between its opening and its lock. */
@@ -89,7 +91,7 @@ async function holdOnce(deps: LockDeps, place: Place, create: boolean, scopes: H
   await deps.hooks?.before('lock')
   const lock = await takeLock(deps, root)
   if (lock.kind === 'gone') return create ? undefined : null
-  if (lock.kind === 'held') throw busy(deps.holderOf(place.business, place.env) ?? runOfOwner(root))
+  if (lock.kind === 'held') throw busy(holderOf(deps, place) ?? runOfOwner(root))
   scopes.opened.add(() => {
     closeSync(lock.fd)
   })

@@ -50,7 +50,7 @@ async function unsavedIn(deps: ListDeps, root: PinnedDir, held: boolean): Promis
 
 async function toRow(deps: ListDeps, business: string, env: string, root: PinnedDir): Promise<EnvRow> {
   const owner = ownerOf(root)
-  const holder = deps.holderOf(business, env)
+  const holder = deps.holderOf(business, env, null)
   const held = isHeld(deps, root)
   return {
     env,

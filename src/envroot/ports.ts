@@ -24,8 +24,8 @@ export interface LockDeps {
   readonly dataRoot: PinnedDir
   /** Exclusive flock(2) without waiting; false: somebody holds it. */
   readonly tryFlock: (fd: number) => boolean
-  /** The live run (starting, running, stopping) that works in this env root, by the store. */
-  readonly holderOf: (business: string, env: string) => string | null
+  /** The live run (starting, running, stopping) that works in this env root, by the store; never the one that asks, whose own row is there already. */
+  readonly holderOf: (business: string, env: string, asker: string | null) => string | null
   readonly log: Log
   readonly hooks?: Hooks
 }
@@ -33,8 +33,12 @@ export interface LockDeps {
 /** What also looks into trees that agents wrote; both run in a sandbox that sees only that tree. */
 export interface TreeDeps {
   /** Removes every entry of the directory but these, following no link, never the directory itself. */
-  readonly emptyTree: (dir: PinnedDir, keep: readonly string[]) => Promise<void>
-  readonly unsavedWork: (root: { readonly workspace: PinnedDir }) => Promise<readonly Unsaved[]>
+  readonly emptyTree: (dir: PinnedDir, keep: readonly string[], signal?: AbortSignal) => Promise<void>
+  readonly unsavedWork: (root: { readonly workspace: PinnedDir; readonly signal?: AbortSignal | undefined }) => Promise<readonly Unsaved[]>
 }
 
-export type ClaimDeps = LockDeps & TreeDeps
+export type ClaimDeps = LockDeps &
+  TreeDeps & {
+    /** Ends a claim while it is made; what is taken back then is taken back whole. */
+    readonly signal?: AbortSignal
+  }

@@ -44,6 +44,15 @@ export function removeRunDirectory(deps: RunDirDeps, business: string, run: stri
   }
 }
 
+/** After a failure, which is what is told. */
+function removeQuietly(deps: RunDirDeps, business: string, run: string): void {
+  try {
+    removeRunDirectory(deps, business, run)
+  } catch {
+    // what cannot be removed now goes with the old runs
+  }
+}
+
 function makeDirectory(deps: RunDirDeps, business: string, run: string): PinnedDir {
   const dir = walkTo(deps.dataRoot, namesOf(business, run), { create: true })
   if (dir.created) return dir
@@ -59,8 +68,10 @@ export function openRunDirectory(deps: RunDirDeps, place: { readonly business: s
     opened.add(dir.close)
     return dir
   }
+  let made = false
   try {
     const dir = keep(makeDirectory(deps, business, run))
+    made = true
     return {
       dir,
       bundle: keep(dir.child('bundle', { create: true })),
@@ -77,6 +88,7 @@ export function openRunDirectory(deps: RunDirDeps, place: { readonly business: s
     }
   } catch (error) {
     opened.close()
+    if (made) removeQuietly(deps, business, run)
     if (errnoOf(error) !== 'ENOSPC' && errnoOf(error) !== 'EDQUOT') throw error
     throw new AppError('disk-full', `the directory of run ${run} cannot be made: the disk is full`, { cause: error })
   }

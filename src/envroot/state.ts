@@ -1,14 +1,18 @@
 import type { EnvClaim } from './claim-root.ts'
 import { namesIn } from './contents.ts'
-import type { TreeDeps } from './ports.ts'
+import type { ClaimDeps } from './ports.ts'
 
 /**
  * Leaves in state/ only what carries the conversation that this launch goes on with: the entries that the harness names, or
  * nothing when the conversation is not resumed. What an agent wrote beside them must not reach the next run.
  */
-export async function tidyState(deps: Pick<TreeDeps, 'emptyTree'>, claim: Pick<EnvClaim, 'state' | 'conversation'>, entries: readonly string[]): Promise<void> {
+export async function tidyState(
+  deps: Pick<ClaimDeps, 'emptyTree' | 'signal'>,
+  claim: Pick<EnvClaim, 'state' | 'conversation'>,
+  entries: readonly string[],
+): Promise<void> {
   const keep = claim.conversation ? entries : []
   // a helper sandbox costs more than the rest of a claim, and most often there is nothing to remove
   if (namesIn(claim.state).every((name) => keep.includes(name))) return
-  await deps.emptyTree(claim.state, keep)
+  await deps.emptyTree(claim.state, keep, deps.signal)
 }

@@ -49,29 +49,36 @@ export const principalOf = (asker: Asker, business: string): Principal =>
     ? { kind: 'founder', name: asker.name }
     : { kind: 'session', business, role: asker.role, instance: asker.name, run: asker.run, grants: asker.grants }
 
-/** Writes a refusal into launch log and trail and makes the error that says it. `row`: the run that was begun and must leave nothing. */
-export function refuse(
-  deps: LaunchDeps,
-  order: LaunchOrder,
-  refusal: Omit<GateRefusal, 'ok' | 'step'> & { step?: number; hint?: string },
-  row?: StartingRow,
-): AppError {
-  const { code, why, step } = refusal
-  const { instance, asker } = order
+type Refused = Omit<GateRefusal, 'ok' | 'step'> & { readonly step?: number; readonly hint?: string }
+
+function recordRefusal({ store }: LaunchDeps, { instance, asker, task }: LaunchOrder, { code, why, step }: Refused, run: string | null): void {
+  const act = (): void => {
+    if (run !== null) store.sessions.remove(run)
+    store.launchLog.append({ event: 'refused', run: null, instance, fields: { by: asker.name, code, why, step: step ?? null, task } })
+    store.trail.append({ kind: 'launch.refused', subject: instance, actor: actorOf(asker), body: { code, by: asker.name } })
+    if (code === 'not-permitted' && asker.kind === 'session') {
+      store.trail.append({ kind: 'action.denied', subject: instance, actor: actorOf(asker), body: { grant: 'role.launch', instance } })
+    }
+  }
   // a row that stayed would hold its instance: its removal is an end
-  deps.store.writeNow(
-    () => {
-      if (row !== undefined) deps.store.sessions.remove(row.run)
-      deps.store.launchLog.append({ event: 'refused', run: null, instance, fields: { by: asker.name, code, why, step: step ?? null, task: order.task } })
-      deps.store.trail.append({ kind: 'launch.refused', subject: instance, actor: actorOf(asker), body: { code, by: asker.name } })
-      if (code === 'not-permitted' && asker.kind === 'session') {
-        deps.store.trail.append({ kind: 'action.denied', subject: instance, actor: actorOf(asker), body: { grant: 'role.launch', instance } })
-      }
-    },
-    { reserve: row !== undefined },
-  )
+  store.writeNow(act, { reserve: run !== null })
+}
+
+/** Writes a refusal into launch log and trail and makes the error that says it. `row`: the run that was begun and must leave nothing. */
+export function refuse(deps: LaunchDeps, order: LaunchOrder, refusal: Refused, row?: StartingRow): AppError {
+  const { code, why, hint } = refusal
+  const { instance, asker } = order
+  const record = (): void => recordRefusal(deps, order, refusal, row?.run ?? null)
+  try {
+    record()
+  } catch (error) {
+    if (row === undefined) throw error
+    // the refusal is told all the same; the instance waits until there is room to say so
+    deps.log.error({ err: error, run: row.run }, 'recording a refusal failed, will be tried again')
+    deps.keepTrying(row.run, record)
+  }
   deps.log.info({ instance, code, why, by: asker.name }, 'launch refused')
-  return new AppError(code, why, refusal.hint === undefined ? {} : { hint: refusal.hint })
+  return new AppError(code, why, hint === undefined ? {} : { hint })
 }
 
 function toStartingRow(deps: LaunchDeps, config: LaunchConfig, order: LaunchOrder, target: GatePass['target']): StartingRow {
@@ -108,7 +115,7 @@ export async function admit(deps: LaunchDeps, order: LaunchOrder): Promise<Admis
   const request: GateRequest = { instance: order.instance, task: order.task, asker: order.asker }
   const early = deps.store.writeNow(() => judge(deps, config, request, null))
   if (!early.ok) throw refuse(deps, order, early)
-  const facts = await deps.facts(early.target)
+  const facts = await deps.facts(early.target, config)
   const decided = deps.store.writeNow(() => {
     const verdict = judge(deps, config, request, facts)
     if (!verdict.ok) return verdict
@@ -126,6 +133,6 @@ export async function dryRun(deps: LaunchDeps, order: LaunchOrder): Promise<Gate
   const request: GateRequest = { instance: order.instance, task: order.task, asker: order.asker }
   const early = deps.store.writeNow(() => judge(deps, config, request, null))
   if (!early.ok) return early
-  const facts = await deps.facts(early.target)
+  const facts = await deps.facts(early.target, config)
   return deps.store.writeNow(() => judge(deps, config, request, facts))
 }

@@ -14,7 +14,7 @@ export function writeTexts({ deps }: Launch, { parts, programs, directory, opene
   directory.writeBundle('manifest.json', toManifest(parts, new Map([...texts, ...programs]), opened))
 }
 
-/** Step 8: from this transaction on the run exists, and a failure is its one end. */
+/** Step 8: from this transaction on the run exists, and a failure is its one end. Throws when the launch was cancelled before. */
 export function commit({ deps, order, admission }: Launch, { parts, projects, opened, runner }: Made): void {
   const { row, task } = admission
   const { run, instance, role, harness, model, family, launchedBy, manifest } = row
@@ -22,6 +22,8 @@ export function commit({ deps, order, admission }: Launch, { parts, projects, op
   const { claim } = parts
   const from = principalOf(order.asker, row.business)
   deps.failpoint('launch.commit')
+  // the last moment at which a launch can be cancelled: what comes later ends the run instead
+  deps.stopping.throwIfAborted()
   store.writeNow(() => {
     store.sessions.setRunner(run, runner)
     store.sessions.setRunning(run)

@@ -13,6 +13,7 @@ interface CredentialReference {
 /** The variable a file's credential is given in: its name in capitals. */
 const toVariable = (name: string): string => name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')
 
+/** null: it cannot be had, whatever the reason. */
 function readSmallFile(path: string): string | null {
   if (!isAbsolute(path)) return null
   let fd: number
@@ -24,6 +25,9 @@ function readSmallFile(path: string): string | null {
   try {
     const stat = fstatSync(fd)
     return stat.isFile() && stat.size <= FILE_BYTES ? readFileSync(fd, 'utf8').trimEnd() : null
+  } catch {
+    // a file that opens and cannot be read (EIO, ESTALE) holds no credential either
+    return null
   } finally {
     closeSync(fd)
   }

@@ -2,7 +2,7 @@ import { type EndReason, RUNNER_EXIT } from '../protocol/end-reasons.ts'
 
 /** What the host itself did to end a run, if anything. */
 export interface EndIntent {
-  readonly reason: 'stopped' | 'killed' | 'turn-timeout' | 'idle-timeout' | 'run-timeout' | 'disk-limit'
+  readonly reason: 'stopped' | 'killed' | 'turn-timeout' | 'idle-timeout' | 'run-timeout' | 'disk-limit' | 'failed'
   /** The host had to SIGKILL the sandbox. */
   readonly forced: boolean
 }

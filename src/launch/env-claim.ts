@@ -15,7 +15,8 @@ export async function claimEnvRoot({ deps, order, admission, undo }: Launch): Pr
   const { business, env, instance, role, task, run } = row
   const projects = Object.keys(admission.config.business.projects)
   const continueFrom = order.mode === 'continue' ? earlierRun(deps, order.run, row) : null
-  const claim = await deps.claim({ business, env, instance, role, task, run, mode: order.mode, discard: order.discard, continueFrom, projects })
+  const request = { business, env, instance, role, task, run, mode: order.mode, discard: order.discard, continueFrom, projects }
+  const claim = await deps.claim(request, { harness: row.harness, signal: deps.stopping })
   undo.defer(() => claim.undo())
   deps.failpoint('launch.claimed')
   deps.store.writeNow(() => {
@@ -25,7 +26,7 @@ export async function claimEnvRoot({ deps, order, admission, undo }: Launch): Pr
 }
 
 /** Step 3: current clones in the workspace. */
-export async function prepare({ deps }: Launch, claim: EnvClaim): Promise<readonly PreparedProject[]> {
+export async function prepare({ deps, admission }: Launch, claim: EnvClaim, signal: AbortSignal): Promise<readonly PreparedProject[]> {
   deps.failpoint('launch.prepare')
-  return deps.prepare(claim.workspace, deps.stopping)
+  return deps.prepare(claim.workspace, { config: admission.config, signal })
 }

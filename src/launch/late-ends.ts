@@ -4,7 +4,7 @@ import type { LaunchStore } from './store-ports.ts'
 
 const RETRY_MS = 5000
 
-/** Ends that could not be written down when their runs ended: a run without its end would hold its instance for as long as the host lives. */
+/** Ends, of runs and of launches that were undone, that could not be written down when they came: a run without its end would hold its instance for as long as the host lives. */
 export interface LateEnds {
   /** Records the end at the next change of the store or after a few seconds, until it is written. */
   readonly keepTrying: (run: string, record: () => void) => void

@@ -9,23 +9,41 @@ import { startRunner } from './start-runner.ts'
 import type { EnvClaim } from './tree-ports.ts'
 import type { Launch, Made } from './under-way.ts'
 
+/** Two works at once, of which the failure of one ends the other; the one that failed first is told. */
+async function bothOrNone<First, Second>(
+  stopping: AbortSignal,
+  first: (signal: AbortSignal) => Promise<First>,
+  second: (signal: AbortSignal) => Promise<Second>,
+): Promise<[First, Second]> {
+  const failed = new AbortController()
+  const signal = AbortSignal.any([stopping, failed.signal])
+  const orEndBoth = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    try {
+      return await work(signal)
+    } catch (error) {
+      failed.abort(error)
+      throw error
+    }
+  }
+  const works = [orEndBoth(first), orEndBoth(second)] as const
+  // nothing may run on behind a failure
+  await Promise.allSettled(works)
+  if (failed.signal.aborted) throw failed.signal.reason
+  return Promise.all(works)
+}
+
 /**
  * Steps 3 to 7. The sandbox is made, and the runner's Node started in it, while the workspace is prepared: the runner reads and does nothing before it
- * is given its capability, and that waits for both. A workspace that cannot be prepared ends it; of two failures the workspace's is told.
+ * is given its capability, and that waits for both. When one of the two fails, the other is ended.
  */
 async function prepareAndStart(launch: Launch, claim: EnvClaim): Promise<Made> {
-  const failed = new AbortController()
-  const signal = AbortSignal.any([launch.deps.stopping, failed.signal])
-  const starting = startRunner(launch, claim, signal)
-  const preparing = prepare(launch, claim).catch((error: unknown) => {
-    failed.abort(error)
-    throw error
-  })
-  const [projects, waiting] = await Promise.allSettled([preparing, starting])
-  if (projects.status === 'rejected') throw projects.reason
-  if (waiting.status === 'rejected') throw waiting.reason
+  const [projects, waiting] = await bothOrNone(
+    launch.deps.stopping,
+    (signal) => prepare(launch, claim, signal),
+    (signal) => startRunner(launch, claim, signal),
+  )
   claim.assertSame()
-  return { ...waiting.value, projects: projects.value }
+  return { ...waiting, projects }
 }
 
 /** Steps 2 to 7. */
@@ -61,6 +79,19 @@ async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown):
   return refuse(deps, order, { code, why, ...(hint === undefined ? {} : { hint }) }, admission.row)
 }
 
+/** Step 9. The run is there: what fails from now on is its end, and no failure of its launch. */
+function handOver(launch: Launch, { opened }: Made): void {
+  const { deps, admission } = launch
+  const { run, instance, role, business } = admission.row
+  const grants = new Set(admission.config.roleOf(instance).grants)
+  try {
+    giveCapability(launch, opened, { kind: 'session', business, role, instance, run, grants })
+  } catch (error) {
+    deps.log.error({ err: error, run }, 'a session was given no capability')
+    deps.fail(run)
+  }
+}
+
 /**
  * A launch in its ten steps. Before the commit a failure undoes everything, in reverse, and is a refusal with the gate's or
  * the step's code, written to the launch log; from the commit on the reply is ok and a failure is the run's one end.
@@ -68,6 +99,7 @@ async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown):
 export async function launchSession(deps: LaunchDeps, order: LaunchOrder): Promise<LaunchRow> {
   deps.failpoint('launch.admit')
   const admission = await admit(deps, order)
+  deps.admitted?.(admission.row.run)
   const launch: Launch = { deps, order, admission, undo: createScope() }
   const startedMs = deps.clock.monotonic()
   const made = await build(launch)
@@ -80,8 +112,8 @@ export async function launchSession(deps: LaunchDeps, order: LaunchOrder): Promi
     })
   deps.failpoint('launch.adopt')
   deps.adopt(toStarted(launch, made, startedMs))
-  const { run, instance, role, harness, model, business } = admission.row
-  giveCapability(launch, made.opened, { kind: 'session', business, role, instance, run, grants: new Set(admission.config.roleOf(instance).grants) })
+  handOver(launch, made)
+  const { run, instance, harness, model } = admission.row
   deps.failpoint('launch.reply')
   return { run, instance, harness, model, env: made.parts.claim.outcome }
 }

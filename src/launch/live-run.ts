@@ -32,7 +32,7 @@ async function within(done: Promise<unknown>, ms: number): Promise<boolean> {
 export class LiveRun {
   readonly started: StartedRun
   readonly timers: RunTimers
-  /** Resolves when everything of it is gone and, unless the disk is full, recorded. */
+  /** Never rejects. Resolves when everything of it is gone and, unless the disk is full, recorded. */
   readonly ended: Promise<void>
   readonly #deps: LiveDeps
   readonly #words: Words = createWords()
@@ -63,6 +63,14 @@ export class LiveRun {
     this.started.sandbox.signalRunner('SIGTERM')
     this.#deps.failpoint('stop.wait')
     await this.#endWithin(timeoutMs)
+  }
+
+  /** The host could not give it what it needs; nobody waits for this end. */
+  fail(): void {
+    this.#intent ??= { reason: 'failed', forced: true }
+    this.#endWithin(0).catch((error: unknown) => {
+      this.#deps.log.error({ err: error, run: this.started.run }, 'ending a run failed')
+    })
   }
 
   async kill(): Promise<void> {
@@ -110,11 +118,18 @@ export class LiveRun {
     await this.ended
   }
 
-  #finish(exit: SandboxExit): void {
+  /** One of the last steps: what fails in it keeps none of the others from being taken. */
+  #try(what: string, step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.#deps.log.error({ err: error, run: this.started.run, what }, 'a step of an end failed')
+    }
+  }
+
+  #record(exit: SandboxExit): void {
     const { started } = this
-    const { clock, log, failpoint, onEnded, lateEnds } = this.#deps
-    this.timers.close()
-    this.#words.wake()
+    const { clock, log, lateEnds } = this.#deps
     const durationMs = clock.monotonic() - started.startedMs
     const end = classifyEnd(this.#intent, exit)
     const record = (): void => recordEnd(this.#deps, started, end, durationMs)
@@ -125,10 +140,18 @@ export class LiveRun {
       log.error({ err: error, run: started.run }, 'recording an end failed, will be tried again')
       lateEnds.keepTrying(started.run, record)
     }
-    started.directory.close()
+  }
+
+  #finish(exit: SandboxExit): void {
+    const { started } = this
+    const { failpoint, onEnded } = this.#deps
+    this.timers.close()
+    this.#words.wake()
+    this.#try('record', () => this.#record(exit))
+    this.#try('close the directory', () => started.directory.close())
     failpoint('end.release')
-    started.claim.close()
+    this.#try('let the env root go', () => started.claim.close())
     failpoint('end.released')
-    onEnded(started.run)
+    this.#try('forget it', () => onEnded(started.run))
   }
 }

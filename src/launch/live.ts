@@ -1,7 +1,7 @@
 import { AppError } from '../core/errors.ts'
 import type { SessionWord } from '../protocol/bus.ts'
 import { type LiveDeps, LiveRun } from './live-run.ts'
-import { createLateEnds } from './late-ends.ts'
+import { createLateEnds, type LateEnds } from './late-ends.ts'
 import type { StartedRun } from './ports.ts'
 
 /** The sessions of this host. */
@@ -11,6 +11,8 @@ export interface LiveRuns {
   readonly has: (run: string) => boolean
   /** Throws `not-running`. */
   readonly stop: (run: string, timeoutMs: number, reason?: 'stopped' | 'disk-limit') => Promise<void>
+  /** Ends a run that the host could not give what it needs. */
+  readonly fail: (run: string) => void
   /** Throws `not-running`. */
   readonly kill: (run: string) => Promise<void>
   /** Resolves when the run has ended; at once when it does not live. */
@@ -23,6 +25,8 @@ export interface LiveRuns {
   /** The pid 1 of a live run, to check who a peer is. */
   readonly initOf: (run: string) => number | null
   readonly appendTranscript: (run: string, lines: string) => void
+  /** Takes an end that could not be written down. */
+  readonly keepTrying: LateEnds['keepTrying']
   /** Writes down what ends it still can. */
   readonly close: () => void
 }
@@ -44,6 +48,7 @@ export function createLiveRuns(deps: Omit<LiveDeps, 'lateEnds'>): LiveRuns {
     runs: () => [...live.keys()],
     has: (run) => live.has(run),
     stop: async (run, timeoutMs, reason) => find(run).stop(timeoutMs, reason),
+    fail: (run) => live.get(run)?.fail(),
     kill: async (run) => find(run).kill(),
     ended: async (run) => live.get(run)?.ended,
     waitWord: async (run, waitMs, signal) => find(run).waitWord(waitMs, signal),
@@ -52,6 +57,7 @@ export function createLiveRuns(deps: Omit<LiveDeps, 'lateEnds'>): LiveRuns {
     turnEnded: (run) => live.get(run)?.timers.turnEnded(),
     initOf: (run) => live.get(run)?.started.sandbox.init.pid ?? null,
     appendTranscript: (run, lines) => live.get(run)?.started.directory.appendTranscript(lines),
+    keepTrying: lateEnds.keepTrying,
     close: () => lateEnds.close(),
   }
 }

@@ -6,6 +6,7 @@ import type { SessionFile } from '../protocol/session.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { Failpoint } from './failpoints.ts'
 import type { GateFacts, GateInstance } from './gate.ts'
+import type { LateEnds } from './late-ends.ts'
 import type { HarnessFacts, ModelSocket, OpenedSandbox, SandboxRequest, SessionSandbox } from './sandbox-ports.ts'
 import type { EndedRun, LaunchBroker, LaunchStore, StartingRow } from './store-ports.ts'
 import type { ClaimRequest, EnvClaim, PinnedDir, PreparedProject, RunDirectory } from './tree-ports.ts'
@@ -29,12 +30,14 @@ export interface LaunchDeps {
   readonly bootId: string
   /** Aborts when the host stops: a launch in progress is undone. */
   readonly stopping: AbortSignal
+  /** Told the run of a launch that passed its gate. */
+  readonly admitted?: (run: RunId) => void
   readonly limited: () => Readonly<Record<string, string>>
   readonly env: NodeJS.ProcessEnv
   readonly paths: { readonly envRoot: (env: string) => string; readonly runDir: (run: string) => string }
-  readonly facts: (target: GateInstance) => Promise<GateFacts>
-  readonly claim: (request: ClaimRequest) => Promise<EnvClaim>
-  readonly prepare: (workspace: PinnedDir, signal: AbortSignal) => Promise<readonly PreparedProject[]>
+  readonly facts: (target: GateInstance, config: LaunchConfig) => Promise<GateFacts>
+  readonly claim: (request: ClaimRequest, of: { readonly harness: string; readonly signal: AbortSignal }) => Promise<EnvClaim>
+  readonly prepare: (workspace: PinnedDir, by: { readonly config: LaunchConfig; readonly signal: AbortSignal }) => Promise<readonly PreparedProject[]>
   readonly openRunDirectory: (run: RunId, bundle: ReadonlyMap<string, string | Buffer>, session: SessionFile) => RunDirectory
   /** Spawned, and blocked before its command. */
   readonly openSandbox: (request: SandboxRequest) => Promise<OpenedSandbox>
@@ -43,11 +46,15 @@ export interface LaunchDeps {
   readonly harnessOf: (name: string) => HarnessFacts
   readonly sockets: Readonly<Record<'bus' | 'launch' | 'git', string>>
   /** Makes the run's own socket to its model. */
-  readonly openModel: (row: StartingRow) => Promise<ModelSocket>
+  readonly openModel: (row: StartingRow, config: LaunchConfig) => Promise<ModelSocket>
   readonly closeModel: (run: RunId) => Promise<void>
   readonly runnerProgram: Buffer
+  /** Takes what could not be written down: it is tried until there is room. */
+  readonly keepTrying: LateEnds['keepTrying']
   /** Hands a recorded session to whoever watches over live ones. */
   readonly adopt: (started: StartedRun) => void
+  /** Ends a run that was adopted and cannot be given what it needs: `failed`. */
+  readonly fail: (run: RunId) => void
 }
 
 /** A run from step 5 on. */

@@ -17,7 +17,7 @@ export interface LeftRun extends EndedRun {
 
 interface RecoverDeps<Run extends LeftRun> extends Pick<LaunchDeps, 'store' | 'broker' | 'capabilities' | 'clock' | 'log' | 'failpoint'> {
   readonly left: readonly Run[]
-  /** Kills what is left of it by pid, start time and boot id (also when stopped) and waits until it is gone. */
+  /** Kills what is left of it by pid, start time and boot id (also when stopped) and waits until it is gone. Throws when it does not go. */
   readonly killLeftover: (run: Run) => Promise<void>
   /** Waits until the env root's lock can be had: the proof that nothing of the earlier execution lives. */
   readonly waitForLock: (run: Run) => Promise<void>
@@ -41,12 +41,22 @@ function undoLaunch(deps: Pick<LaunchDeps, 'store' | 'clock'>, { run, instance, 
   }, END)
 }
 
+/** A process that hangs in the kernel (a dead mount) ends nobody's start: it holds its env root's lock, and whoever wants that root is refused. */
+async function killOrLeave<Run extends LeftRun>({ killLeftover, waitForLock, failpoint, log }: RecoverDeps<Run>, run: Run): Promise<void> {
+  failpoint('recover.kill')
+  try {
+    await killLeftover(run)
+  } catch (error) {
+    log.warn({ err: error, run: run.run, env: run.env }, 'what an earlier host left of a run does not go')
+    return
+  }
+  failpoint('recover.lock')
+  await waitForLock(run)
+}
+
 /** Ends the processes of one run; a launch that was cut off is undone. True: the run has an end to be written. */
 async function clear<Run extends LeftRun>(deps: RecoverDeps<Run>, run: Run): Promise<boolean> {
-  deps.failpoint('recover.kill')
-  await deps.killLeftover(run)
-  deps.failpoint('recover.lock')
-  await deps.waitForLock(run)
+  await killOrLeave(deps, run)
   if (run.state !== 'starting') return true
   deps.failpoint('recover.traces')
   await deps.removeTraces(run)

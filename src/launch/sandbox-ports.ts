@@ -52,6 +52,8 @@ export interface SandboxRequest {
   readonly directory: RunDirectory
   readonly sockets: readonly { readonly name: string; readonly path: string }[]
   readonly env: Readonly<Record<string, string>>
+  /** Ends the start of it. */
+  readonly signal: AbortSignal
   /** What the sandbox holds in place of a session credential. */
   readonly placeholder: Placeholder | null
 }

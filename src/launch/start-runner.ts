@@ -49,13 +49,21 @@ function writeRunDirectory({ deps, admission, undo }: Launch, session: SessionFi
 /** Step 5: the run's own socket to its model; null for a harness that asks none. */
 async function openModel({ deps, admission, undo }: Launch, { sockets }: BundleParts): Promise<ModelSocket | null> {
   if (!sockets.model) return null
-  const { row } = admission
+  const { row, config } = admission
   undo.defer(() => deps.closeModel(row.run))
-  return await deps.openModel(row)
+  return await deps.openModel(row, config)
+}
+
+/** What a sandbox is bound to: its run's directory, and the signal that ends its start. */
+interface Bound {
+  readonly session: SessionFile
+  readonly directory: RunDirectory
+  readonly signal: AbortSignal
 }
 
 /** Step 5: bwrap, spawned and blocked. */
-async function spawnSandbox(launch: Launch, parts: BundleParts, session: SessionFile, directory: RunDirectory): Promise<OpenedSandbox> {
+async function spawnSandbox(launch: Launch, parts: BundleParts, bound: Bound): Promise<OpenedSandbox> {
+  const { session, directory, signal } = bound
   const { deps, admission, undo } = launch
   const { row, config } = admission
   const { bus, launch: launchSocket, git } = deps.sockets
@@ -75,6 +83,7 @@ async function spawnSandbox(launch: Launch, parts: BundleParts, session: Session
     claim: parts.claim,
     directory,
     sockets,
+    signal,
     placeholder: model?.placeholder ?? null,
     env: { ...cacheEnvironment(parts.claim.cache.path), ...role.env, ...toGitVariables(config.business.projects, role.env) },
   })
@@ -90,7 +99,7 @@ async function makeSandbox(launch: Launch, claim: EnvClaim, signal: AbortSignal)
   const programs = toProgramFiles(parts)
   const session = toSession(parts, [])
   const directory = writeRunDirectory(launch, session, programs)
-  const opened = await spawnSandbox(launch, parts, session, directory)
+  const opened = await spawnSandbox(launch, parts, { session, directory, signal })
   const { sandbox, planHash } = opened
   deps.failpoint('launch.settle')
   await sandbox.settle(signal)

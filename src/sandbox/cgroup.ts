@@ -64,31 +64,35 @@ export async function findOwnCgroup(): Promise<string | null> {
   return ownCgroup(await readFile('/proc/self/cgroup', 'utf8'), await readFile('/proc/self/mountinfo', 'utf8'))
 }
 
-/** The files of a leaf and what they hold for these limits. Pure. */
-export function leafSettings(limits: Limits): readonly (readonly [file: string, value: string])[] {
-  const { memoryBytes, pids, cpus } = limits
-  return [
-    ...(memoryBytes === null
-      ? []
-      : ([
-          ['memory.max', String(memoryBytes)],
-          ['memory.swap.max', '0'],
-          ['memory.oom.group', '1'],
-        ] as const)),
-    ...(pids === null ? [] : ([['pids.max', String(pids)]] as const)),
-    ...(cpus === null ? [] : ([['cpu.max', `${String(Math.round(cpus * CPU_PERIOD_US))} ${String(CPU_PERIOD_US)}`]] as const)),
-  ]
+/** The files of a leaf and what they hold for these limits, as far as these controllers keep them: the others have no files. Pure. */
+export function leafSettings({ memoryBytes, pids, cpus }: Limits, controllers: readonly string[]): readonly (readonly [file: string, value: string])[] {
+  const settings: (readonly [limit: keyof typeof CONTROLLER, file: string, value: string])[] = []
+  if (memoryBytes !== null) {
+    settings.push(['memoryBytes', 'memory.max', String(memoryBytes)], ['memoryBytes', 'memory.swap.max', '0'], ['memoryBytes', 'memory.oom.group', '1'])
+  }
+  if (pids !== null) settings.push(['pids', 'pids.max', String(pids)])
+  if (cpus !== null) settings.push(['cpus', 'cpu.max', `${String(Math.round(cpus * CPU_PERIOD_US))} ${String(CPU_PERIOD_US)}`])
+  return settings.filter(([limit]) => controllers.includes(CONTROLLER[limit])).map(([, file, value]) => [file, value])
 }
 
-/** All writes are asynchronous: a move takes the kernel 9 ms. */
-export async function openLeaf(parent: CgroupParent, name: string, limits: Limits): Promise<CgroupLeaf> {
-  const dir = join(parent.dir, name)
-  await mkdir(dir, { recursive: true })
-  for (const [file, value] of leafSettings(limits)) {
+async function writeSettings(dir: string, settings: ReturnType<typeof leafSettings>): Promise<void> {
+  for (const [file, value] of settings) {
     const optional = file === 'memory.swap.max' // not there without swap accounting
     await writeFile(join(dir, file), value).catch((error: unknown) => {
       if (!optional) throw error
     })
+  }
+}
+
+/** All writes are asynchronous: a move takes the kernel 9 ms. What fails leaves no directory. */
+export async function openLeaf(parent: CgroupParent, name: string, limits: Limits): Promise<CgroupLeaf> {
+  const dir = join(parent.dir, name)
+  await mkdir(dir, { recursive: true })
+  try {
+    await writeSettings(dir, leafSettings(limits, parent.controllers))
+  } catch (error) {
+    await rmdir(dir).catch(() => undefined)
+    throw error
   }
   return {
     dir,

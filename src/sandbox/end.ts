@@ -1,9 +1,14 @@
+import { once } from 'node:events'
 import { constants } from 'node:os'
 import type { Child } from '../core/children.ts'
 import { signalProcess } from '../core/kernel.ts'
+import type { Log } from '../core/log.ts'
 import { type ProcessId, waitGone } from '../core/proc.ts'
 import type { CgroupLeaf } from './cgroup.ts'
 import type { StatusChannel } from './status.ts'
+
+/** SIGKILLed, and still there after so long: it does not go. */
+export const GONE_MS = 10_000
 
 /** How a session's sandbox ended. */
 export interface SandboxEnd {
@@ -33,6 +38,9 @@ interface Ending {
   readonly status: StatusChannel
   readonly init: ProcessId
   readonly leaf: () => CgroupLeaf | null
+  /** Aborts when a kill has been waited for long enough: what is left hangs in the kernel. */
+  readonly hopeless: AbortSignal
+  readonly log: Log
 }
 
 /** SIGKILL for pid 1 takes its whole pid namespace with it. */
@@ -46,13 +54,14 @@ async function closeLeaf(leaf: CgroupLeaf | null): Promise<boolean> {
 
 /**
  * Resolves when the monitor has exited and pid 1 is gone; never rejects. Neither ends with the command: pid 1 waits for all that the command left behind
- * (double forks), and a killed monitor leaves everything. So pid 1 is killed here, whatever the end was.
+ * (double forks), and a killed monitor leaves everything. So pid 1 is killed here, whatever the end was. What SIGKILL does not end (it hangs on a dead
+ * mount) is left behind after a while: it holds the env root's lock, and nobody else.
  */
-export async function watchEnd({ child, status, init, leaf }: Ending): Promise<SandboxEnd> {
-  await child.exited
-  await status.closed
+export async function watchEnd({ child, status, init, leaf, hopeless, log }: Ending): Promise<SandboxEnd> {
+  const givenUp = hopeless.aborted ? Promise.resolve() : once(hopeless, 'abort')
+  await Promise.race([child.exited.then(() => status.closed), givenUp])
   const code = status.exitCode()
   killInit(init)
-  await waitGone(init, { timeoutMs: Number.POSITIVE_INFINITY })
+  if (!(await waitGone(init, { timeoutMs: GONE_MS, signal: hopeless }))) log.warn({ init }, 'a sandbox hangs in the kernel and was left behind')
   return { ...toOutcome(code), outOfMemory: await closeLeaf(leaf()), statusLost: code === null }
 }

@@ -6,12 +6,12 @@ import { childrenOf, isAlive, type ProcessId, startTimeOf, waitGone } from '../c
 import type { Bwrap } from './bwrap.ts'
 import type { CgroupLeaf, CgroupParent } from './cgroup.ts'
 import { killGroup } from './collect.ts'
-import { killInit, type SandboxEnd, watchEnd } from './end.ts'
+import { GONE_MS, killInit, type SandboxEnd, watchEnd } from './end.ts'
 import { applyLimits, type EnforcedLimits } from './limits.ts'
 import type { SandboxPlan } from './plan.ts'
 import { sandboxDifferences } from './readback.ts'
 import { spawnBwrap, type Spawned } from './spawn.ts'
-import { filteredRunner, hasDropped, until } from './wait.ts'
+import { filteredRunner, hasDropped, inTime, until } from './wait.ts'
 import { spawnFailed } from './words.ts'
 
 export interface SessionDeps {
@@ -28,6 +28,8 @@ export interface SessionRequest {
   /** The command's stderr, and bubblewrap's own. Its stdout is /dev/null. */
   readonly stderrFd: number
   readonly signal?: AbortSignal
+  /** How long bubblewrap may take to make pid 1; 10 s when not given. */
+  readonly startMs?: number
 }
 
 /** A sandbox, from its start behind a block to the last of its processes. */
@@ -41,26 +43,22 @@ export interface SessionSandbox extends AsyncDisposable {
   /** Lets the command start; the runner, once it and pid 1 are under the filter. `spawn-failed`, `sandbox-mismatch`: it has been ended. */
   unblock(signal?: AbortSignal): Promise<ProcessId>
   readonly stdin: Writable
-  /** Never rejects. Resolves when nothing of it is left. */
+  /** Never rejects. Resolves when nothing of it is left, or what is left hangs in the kernel. */
   readonly ended: Promise<SandboxEnd>
   /** false: there is no runner yet, or no more. */
   signalRunner(signal: NodeJS.Signals): boolean
-  /** SIGKILL of everything inside; resolves when all of it is gone. Idempotent. */
+  /** SIGKILL of everything inside; resolves when all of it is gone, or after 11 s. Idempotent. */
   kill(): Promise<void>
 }
 
 /** A monitor that lives on so long after its pid 1 was killed is stopped or stuck. */
 const MONITOR_MS = 1000
 const ABANDON_MS = 2000
+const START_MS = 10_000
 
-async function findInit(spawned: Spawned, signal: AbortSignal | undefined): Promise<ProcessId | null> {
-  const aborted = new Promise<never>((_, reject) => {
-    const stop = (): void => reject(signal?.reason instanceof Error ? signal.reason : new Error('aborted'))
-    signal?.addEventListener('abort', stop, { once: true })
-    if (signal?.aborted === true) stop()
-  })
-  aborted.catch(() => undefined)
-  const pid = await Promise.race([spawned.status.childPid, aborted])
+/** bubblewrap tells pid 1 before it makes the mounts; stuck before that (a dead mount on the way to its program), it tells nothing. */
+async function findInit(spawned: Spawned, { signal, startMs = START_MS }: SessionRequest): Promise<ProcessId | null> {
+  const pid = await inTime(spawned.status.childPid, 'start', { timeoutMs: startMs, signal })
   const start = pid === null ? null : startTimeOf(pid)
   return pid === null || start === null ? null : { pid, start }
 }
@@ -80,14 +78,15 @@ function createSession(deps: SessionDeps, { plan, stderrFd }: SessionRequest, sp
   let runner: ProcessId | null = null
   let enforced: EnforcedLimits = {}
   let leaf: CgroupLeaf | null = null
-  const ended = watchEnd({ child, status: spawned.status, init, leaf: () => leaf })
+  const hopeless = new AbortController()
+  const ended = watchEnd({ child, status: spawned.status, init, leaf: () => leaf, hopeless: hopeless.signal, log: deps.log })
 
   const kill = async (): Promise<void> => {
     killInit(init)
     await leaf?.kill().catch(() => undefined)
-    const timer = setTimeout(() => killGroup(child), MONITOR_MS)
+    const timers = [setTimeout(() => killGroup(child), MONITOR_MS), setTimeout(() => hopeless.abort(), MONITOR_MS + GONE_MS)]
     await ended
-    clearTimeout(timer)
+    for (const timer of timers) clearTimeout(timer)
   }
   const orKill = async <T>(step: () => Promise<T>): Promise<T> => {
     try {
@@ -145,7 +144,7 @@ export async function openSession(deps: SessionDeps, request: SessionRequest): P
   signal?.throwIfAborted()
   const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, outlivesHost: true, lockFd, stdout: 'ignore', stderr: stderrFd }, signal)
   try {
-    const init = await findInit(spawned, signal)
+    const init = await findInit(spawned, request)
     if (init === null) throw spawnFailed(deps.bwrap.path, stderrFd)
     return createSession(deps, request, spawned, init)
   } catch (error) {

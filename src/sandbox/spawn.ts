@@ -40,7 +40,7 @@ function toStdio(descriptors: readonly Descriptor[], args: readonly string[], lo
     opened.push(fd)
     return fd
   }
-  const stdio = descriptors.map((descriptor): Stdio => {
+  const open = (descriptor: Descriptor): Stdio => {
     switch (descriptor.role) {
       case 'arguments':
         return file('arguments', Buffer.from(args.map((arg) => `${arg}\0`).join('')))
@@ -57,8 +57,13 @@ function toStdio(descriptors: readonly Descriptor[], args: readonly string[], lo
       case 'block':
         return 'pipe'
     }
-  })
-  return { stdio, opened }
+  }
+  try {
+    return { stdio: descriptors.map(open), opened }
+  } catch (error) {
+    for (const fd of opened) closeSync(fd)
+    throw error
+  }
 }
 
 function streamOf({ stdio }: Child, descriptors: readonly Descriptor[], role: Descriptor['role']): Socket | null {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../core/errors.ts'
 import { childrenOf, isAlive, type ProcessId, startTimeOf, statusOf } from '../core/proc.ts'
@@ -5,6 +6,27 @@ import { isZero } from './readback.ts'
 
 const DEADLINE_MS = 10_000
 const LOOK_MS = 1
+
+const tooLate = (what: string, timeoutMs: number): AppError => new AppError('spawn-failed', `the sandbox did not ${what} within ${String(timeoutMs / 1000)} s`)
+
+interface TimeBounds {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal | undefined
+}
+
+/** Waits for `done`. Rejects with `spawn-failed` at the deadline, with the signal's reason when that aborts. */
+export async function inTime<T>(done: Promise<T>, what: string, { timeoutMs, signal }: TimeBounds): Promise<T> {
+  const over = new AbortController()
+  const late = sleep(timeoutMs, undefined, { signal: over.signal }).then(() => Promise.reject(tooLate(what, timeoutMs)))
+  const aborted = signal === undefined ? [] : [once(signal, 'abort', { signal: over.signal }).then(() => signal.throwIfAborted())]
+  try {
+    signal?.throwIfAborted()
+    return (await Promise.race([done, late, ...aborted])) as T
+  } finally {
+    for (const loser of [late, ...aborted]) loser.catch(() => undefined)
+    over.abort()
+  }
+}
 
 /** Looks each millisecond until `look` has found something; the answer, or null once the sandbox is gone. */
 export async function until<T>(init: ProcessId, what: string, signal: AbortSignal | undefined, look: () => T | null): Promise<T | null> {
@@ -14,7 +36,7 @@ export async function until<T>(init: ProcessId, what: string, signal: AbortSigna
     if (found !== null) return found
     if (!isAlive(init)) return null
     signal?.throwIfAborted()
-    if (performance.now() > end) throw new AppError('spawn-failed', `the sandbox did not ${what} within ${String(DEADLINE_MS / 1000)} s`)
+    if (performance.now() > end) throw tooLate(what, DEADLINE_MS)
     await sleep(LOOK_MS)
   }
 }

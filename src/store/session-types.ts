@@ -75,8 +75,8 @@ export interface SessionsTable {
   liveOf(instance: string): SessionRecord | null
   /** The run that holds the role of an instance. */
   holderOf(instance: string): SessionRecord | null
-  /** The run that has an env root, if one lives. */
-  liveInEnv(env: string): SessionRecord | null
+  /** The run that has an env root, if one lives; `but` is looked over. */
+  liveInEnv(env: string, but: string | null): SessionRecord | null
   /** Newest first. */
   all(limit?: number): SessionRecord[]
   /** The last run of an instance that has ended; with `task`, of that task (null: of none). */

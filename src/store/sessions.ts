@@ -23,7 +23,7 @@ export function createSessions(context: TableContext): SessionsTable {
   const byPrefix = select('run >= ? AND run < ? ORDER BY run LIMIT +?')
   const liveOf = first("business = ? AND instance = ? AND state <> 'ended' ORDER BY seq DESC")
   const holderOf = first("business = ? AND instance = ? AND state <> 'ended' AND claimed_at IS NOT NULL ORDER BY seq DESC")
-  const liveInEnv = first("business = ? AND env = ? AND state <> 'ended' ORDER BY seq DESC")
+  const liveInEnv = first("business = ? AND env = ? AND run IS NOT ? AND state <> 'ended' ORDER BY seq DESC")
   const all = select('business = ? ORDER BY seq DESC LIMIT +?')
   const last = first("business = ? AND instance = ? AND state = 'ended' ORDER BY seq DESC")
   const lastOfTask = first("business = ? AND instance = ? AND state = 'ended' AND task IS ? ORDER BY seq DESC")
@@ -35,7 +35,7 @@ export function createSessions(context: TableContext): SessionsTable {
     notEnded: live,
     liveOf: (instance) => liveOf(business, instance),
     holderOf: (instance) => holderOf(business, instance),
-    liveInEnv: (env) => liveInEnv(business, env),
+    liveInEnv: (env, but) => liveInEnv(business, env, but),
     all: (limit = ALL_LIMIT) => all(business, limit),
     lastOf: (instance, task) => (task === undefined ? last(business, instance) : lastOfTask(business, instance, task)),
   }

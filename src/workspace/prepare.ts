@@ -196,7 +196,7 @@ async function mainStoreOf(
  */
 export async function unsavedWork(
   deps: Pick<SyncDeps, keyof AskDeps | 'gitRoot'>,
-  input: { readonly business: string; readonly workspace: Pinned; readonly signal?: AbortSignal },
+  input: { readonly business: string; readonly workspace: Pinned; readonly signal?: AbortSignal | undefined },
 ): Promise<readonly UnsavedProject[]> {
   const { business, workspace, signal } = input
   const names = await readdir(`/proc/self/fd/${String(workspace.fd)}`)
@@ -215,12 +215,12 @@ export async function unsavedWork(
   return [...unsaved, ...unpushed].sort((a, b) => Buffer.compare(Buffer.from(a.project), Buffer.from(b.project)))
 }
 
-/** Empties a directory but for `keep` (top-level names), in a helper that sees only that directory. Throws `env-root-unsafe` when something cannot be removed. */
+/** Empties a directory but for `keep` (top-level names), in a helper that sees only that directory. Throws `env-root-unsafe` when something cannot be removed, `interrupted` when cancelled. */
 export async function emptyTree(
   deps: AskDeps,
   root: Pinned,
   keep: readonly string[],
-  options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+  options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
 ): Promise<void> {
   await askHelper(deps, { op: 'empty', path: root.path, keep, only: null }, emptyResultSchema, { binds: [writable(root)], ...options })
 }

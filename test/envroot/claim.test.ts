@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { AppError } from '../../src/core/errors.ts'
 import { emptyTree, holdLock, NEXT, openWorld, RUN, snapshot, type World } from './world.ts'
 
 const ownerOf = (w: World, env = 'coder'): unknown => JSON.parse(fs.readFileSync(w.env(env, 'owner.json'), 'utf8'))
@@ -117,6 +118,28 @@ test('held by another process: busy, naming the run of the owner or of the store
   expect(Object.keys(snapshot(w.root))).toEqual(Object.keys(before))
   await holder.end('SIGKILL')
   expect((await w.claim()).outcome).toBe('kept')
+})
+
+test('a reset that is cancelled is told at once, stays marked, and is free', async () => {
+  const w = await openWorld()
+  await w.made()
+  w.write(w.env('coder', 'workspace', 'notes'), 'mine')
+  const cancel = new AbortController()
+  w.deps.signal = cancel.signal
+  w.deps.emptyTree = async (_dir, _keep, signal) => {
+    cancel.abort(new AppError('interrupted', 'stopped'))
+    signal?.throwIfAborted()
+    await new Promise(() => undefined)
+  }
+  expect((await w.refused({ mode: 'fresh' })).code).toBe('interrupted')
+  expect(ownerOf(w)).toEqual({ ...OWNER, resetting: true })
+  w.deps.emptyTree = emptyTree
+  // nothing has been done yet of one that comes too late
+  const before = snapshot(w.root)
+  expect((await w.refused()).code).toBe('interrupted')
+  expect(snapshot(w.root)).toEqual(before)
+  delete w.deps.signal
+  expect((await w.claim()).outcome).toBe('reset')
 })
 
 test('a busy foreign root is busy', async () => {

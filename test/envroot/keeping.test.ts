@@ -56,9 +56,9 @@ test('list: an env root whose look fails says so in its row, and hides no other'
   const w = await openWorld()
   for (const env of ['a', 'b', 'c']) await w.made({ env, instance: env, run: OTHER })
   const holderOf = w.deps.holderOf
-  w.deps.holderOf = (business, env) => {
+  w.deps.holderOf = (business, env, run) => {
     if (env === 'b') throw new Error('EIO: broken')
-    return holderOf(business, env)
+    return holderOf(business, env, run)
   }
   const rows = await listEnvRoots(w.deps, 'acme')
   expect(rows.map(({ env, instance, problem }) => [env, instance, problem])).toEqual([

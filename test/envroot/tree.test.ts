@@ -166,3 +166,16 @@ test('a run directory is made behind no link', async () => {
   expect(() => openRunDirectory(w.deps, { business: 'acme', run: RUN })).toThrow('ENOTDIR')
   expect(snapshot(w.root)).toEqual(before)
 })
+
+test('a run directory that cannot be filled is not left', async () => {
+  const w = await openWorld()
+  openRunDirectory(w.deps, { business: 'acme', run: RUN }).undo()
+  const usual = process.umask(0o300)
+  try {
+    expect(() => openRunDirectory(w.deps, { business: 'acme', run: RUN })).toThrow('EACCES')
+  } finally {
+    process.umask(usual)
+  }
+  expect(fs.readdirSync(join(w.root, 'd', 'launches', 'acme'))).toEqual([])
+  openRunDirectory(w.deps, { business: 'acme', run: RUN }).undo()
+})

@@ -50,9 +50,10 @@ export interface World {
   readonly deps: {
     dataRoot: PinnedDir
     tryFlock: (fd: number) => boolean
-    emptyTree: typeof emptyTree
+    emptyTree: (dir: PinnedDir, keep: readonly string[], signal?: AbortSignal) => Promise<void>
+    signal?: AbortSignal
     unsavedWork: () => Promise<readonly Unsaved[]>
-    holderOf: (business: string, env: string) => string | null
+    holderOf: (business: string, env: string, asker: string | null) => string | null
     log: typeof silentLog
     now: () => number
     endedAt: (run: string) => number | null

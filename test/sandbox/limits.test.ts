@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { isAlive } from '../../src/core/proc.ts'
@@ -97,11 +97,28 @@ test('a delegated cgroup: we move into a leaf, then hand its controllers down', 
   const leaf = await openLeaf({ dir, controllers: PARENT.controllers }, 'run-r1', ALL)
   await leaf.add(99)
   expect(readFileSync(join(leaf.dir, 'cgroup.procs'), 'utf8')).toBe('99')
-  for (const [file, value] of leafSettings(ALL)) expect(readFileSync(join(leaf.dir, file), 'utf8')).toBe(value)
+  for (const [file, value] of leafSettings(ALL, PARENT.controllers)) expect(readFileSync(join(leaf.dir, file), 'utf8')).toBe(value)
   expect(await leaf.hasOutOfMemory()).toBe(false)
   writeFileSync(join(leaf.dir, 'memory.events'), 'low 0\noom 1\noom_kill 3\n')
   expect(await leaf.hasOutOfMemory()).toBe(true)
-  expect(leafSettings(ALL)).toContainEqual(['cpu.max', '150000 100000'])
+  expect(leafSettings(ALL, PARENT.controllers)).toContainEqual(['cpu.max', '150000 100000'])
+})
+
+test('a leaf is given what its controllers keep; the rest does not cost it', async () => {
+  const dir = directory('memory pids', '77\n')
+  const leaf = await openLeaf({ dir, controllers: ['memory', 'pids'] }, 'run-r1', ALL)
+  expect(readdirSync(leaf.dir).sort()).toEqual(['memory.max', 'memory.oom.group', 'memory.swap.max', 'pids.max'])
+})
+
+test('a leaf that cannot be limited leaves no directory', async () => {
+  const dir = directory('memory pids', '77\n')
+  const usual = process.umask(0o300)
+  try {
+    await expect(openLeaf({ dir, controllers: ['memory', 'pids'] }, 'run-r1', { ...ALL, memoryBytes: null })).rejects.toThrow('EACCES')
+  } finally {
+    process.umask(usual)
+  }
+  expect(readdirSync(dir)).not.toContain('run-r1')
 })
 
 test('a cgroup that is shared, has no controllers, or is not ours is left alone', async () => {

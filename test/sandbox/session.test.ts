@@ -3,8 +3,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { signalProcess } from '../../src/core/kernel.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { childrenOf, isAlive, statusOf, waitGone } from '../../src/core/proc.ts'
+import { createBwrap } from '../../src/sandbox/bwrap.ts'
 import { openSession } from '../../src/sandbox/session.ts'
-import { openWorld, type World } from './world.ts'
+import { BWRAP, openWorld, type World } from './world.ts'
 
 let world: World
 beforeEach(async () => {
@@ -135,4 +136,22 @@ test('an abort while it opens leaves no process', async () => {
   for (const fd of [lockFd, stderrFd]) closeSync(fd)
   world.dropLock()
   expect(world.isLocked()).toBe(false)
+})
+
+test('a bubblewrap that is stuck before it has made pid 1 costs its deadline, or is ended by the signal; nothing is left', async () => {
+  const path = world.path('stuck')
+  writeFileSync(path, `#!/bin/sh\n[ "$1" = --help ] && exec ${BWRAP} --help\necho $$ >> ${world.path('pids')}\nexec sleep 600\n`, { mode: 0o755 })
+  const fd = openSync(world.logPath, 'a')
+  const request = { plan: world.plan(), command: ['/bin/cat'], lockFd: fd, stderrFd: fd }
+  const deps = { bwrap: createBwrap(path), cgroup: null, log: silentLog }
+  await expect(openSession(deps, { ...request, startMs: 200 })).rejects.toMatchObject({
+    code: 'spawn-failed',
+    message: expect.stringContaining('0.2 s') as string,
+  })
+  const signal = AbortSignal.timeout(200)
+  await expect(openSession(deps, { ...request, signal })).rejects.toMatchObject({ name: 'TimeoutError' })
+  const pids = readFileSync(world.path('pids'), 'utf8').trim().split('\n').map(Number)
+  expect(pids.length).toBeGreaterThan(0)
+  expect(pids.filter((pid) => !(statusOf(pid).State ?? 'Z').startsWith('Z'))).toEqual([])
+  closeSync(fd)
 })

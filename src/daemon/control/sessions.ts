@@ -48,8 +48,9 @@ export async function founderLaunch(host: Host, params: LaunchParams, who = para
 export async function stopRuns(host: Host, { run, instance, all, timeoutMs = STOP_MS, dryRun = false }: ControlParams<'stop'>): Promise<readonly RunRow[]> {
   if ([run, instance, all].filter((target) => target !== undefined).length !== 1) throw new AppError('invalid-request', 'stop takes one of run, instance, all')
   const starting = all === true ? null : startingRun(host, { run, instance })
-  if (starting !== null && (dryRun || (await host.cancelLaunch(starting.instance)))) return [toRunRow(host, starting)]
-  const runs = all === true ? host.live.runs() : [liveRun(host, { run, instance })]
+  if (starting !== null && (dryRun || (await host.cancelLaunch(starting.run)))) return [toRunRow(host, starting)]
+  // a launch that could not be cancelled any more is a session by now
+  const runs = all === true ? host.live.runs() : [liveRun(host, starting === null ? { run, instance } : { run: starting.run })]
   if (!dryRun) await Promise.all(runs.map((id) => host.live.stop(id, timeoutMs)))
   return runs.map((id) => toRunRow(host, findRun(host, id)))
 }
