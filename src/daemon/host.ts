@@ -23,6 +23,7 @@ import type { LaunchBroker } from '../launch/store-ports.ts'
 import { familyOf } from '../config/select.ts'
 import type { LaunchRow } from '../protocol/rows.ts'
 import { openStore, type Store } from '../store/open.ts'
+import { createRootGate } from '../workspace/root-gate.ts'
 import { createRootLooks } from '../workspace/root-state.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
 import { sweepSnapshots } from './backup/snapshot.ts'
@@ -181,6 +182,7 @@ function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sa
     gitRoot: gitRootOf(deps.paths.root),
     locks: createRepositoryLocks({ log }),
     rootLooks: createRootLooks(),
+    rootGate: createRootGate(),
   }
 }
 
