@@ -102,6 +102,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const { pushBytes, pushUnpackedBytes, pushObjects } = config.current().system.limits
   const ports: Omit<GitServerDeps['ports'], 'authenticate'> = {
     beginPush: async (principal, target) => {
+      broker.budget.assertRoom(principal)
       await recover()
       return broker.pushes.check(principal, target)
     },

@@ -16,6 +16,8 @@ import { placesOf, type SocketName } from './places.ts'
 
 const FIRST_FRAME_MS = 10_000
 const STOP_MS = 10_000
+/** What a launch writes at the least, refused or not: into the launch log and the trail. */
+const LAUNCH_RECORDS = 3
 
 /** Refusals without a trustworthy asker are counted, and written into the log at most once a minute. */
 function createRefusalCounter(host: Host): (code: ErrorCode) => void {
@@ -103,7 +105,10 @@ export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>
           firstFrameMs: FIRST_FRAME_MS,
           authenticate,
           refusedUnknown,
-          launch: async ({ instance: name, role, run, grants }, { instance, task = null, request = null, mode = 'keep', run: from = null }) => {
+          launch: async (principal, { instance, task = null, request = null, mode = 'keep', run: from = null }) => {
+            const { instance: name, role, run, grants } = principal
+            host.broker.budget.assertRoom(principal)
+            host.broker.budget.spend(run, LAUNCH_RECORDS, 0)
             const roster = host.deps.config.roster()
             // a seat or a grant that a reload took away binds the live session at once
             const now = roster.instances.get(name)?.role === role ? roster.grants(role) : new Set<Grant>()
