@@ -44,6 +44,8 @@ export interface GitService extends Repositories {
   readonly onApproved: (approval: { readonly task: string; readonly project: string; readonly commit: string }) => Promise<void>
   /** After a hard death: stale locks and quarantines go, refs become what the rows say. Once; throws `sandbox-unavailable` where git cannot run. */
   readonly recover: () => Promise<void>
+  /** Repositories that could not be put right. */
+  readonly warnings: () => readonly string[]
   /** Packs anew what has many packs. */
   readonly repack: () => Promise<void>
   /** Resolves when no repacking is at work, which ends when the host stops, and no sandbox stands ready. */
@@ -98,7 +100,12 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const business = config.business().id
   const globalConfig = await ensureGlobalConfig(gitRoot)
   const refs = { runHelper, globalConfig }
-  const recover = once(() => recoverGit({ ...refs, gitRoot, log, expectedRefs: (_business, project) => expectedRefs(deps, project) }, business))
+  let warnings: string[] = []
+  const recover = once(() => {
+    warnings = []
+    const warn = (line: string): void => void warnings.push(line)
+    return recoverGit({ ...refs, gitRoot, log, warn, expectedRefs: (_business, project) => expectedRefs(deps, project) }, business)
+  })
   const { pushBytes, pushUnpackedBytes, pushObjects } = config.current().system.limits
   const ports: Omit<GitServerDeps['ports'], 'authenticate'> = {
     beginPush: async (principal, target) => {
@@ -139,6 +146,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
       })
     },
     recover,
+    warnings: () => warnings,
     async repack() {
       for (const project of Object.keys(config.business().projects)) await repacking.start(repositoryOf(project))
     },
