@@ -1,5 +1,5 @@
 import type { EnvClaim } from './claim-root.ts'
-import { namesIn } from './contents.ts'
+import { holdsOther } from './files.ts'
 import type { TreeDeps } from './ports.ts'
 
 /**
@@ -9,6 +9,6 @@ import type { TreeDeps } from './ports.ts'
 export async function tidyState(deps: Pick<TreeDeps, 'emptyTree'>, claim: Pick<EnvClaim, 'state' | 'conversation'>, entries: readonly string[]): Promise<void> {
   const keep = claim.conversation ? entries : []
   // a helper sandbox costs more than the rest of a claim, and most often there is nothing to remove
-  if (namesIn(claim.state).every((name) => keep.includes(name))) return
+  if (!holdsOther(claim.state, keep)) return
   await deps.emptyTree(claim.state, keep)
 }
