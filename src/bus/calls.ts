@@ -61,7 +61,7 @@ function createAnswers<Peer>({ broker, runnerWord, appendTranscript, stopSession
     'session.stop': on(BUS_METHODS['session.stop'], (connection, { instance }) => stop(connection, instance)),
     'session.wait': on(BUS_METHODS['session.wait'], ({ principal }, { waitMs = 0 }, signal) => runnerWord(principal.run, waitMs, signal)),
     'task.create': on(BUS_METHODS['task.create'], ({ principal }, params) => {
-      broker.budget.spend(principal.run, 0, Buffer.byteLength(params.body ?? ''))
+      broker.budget.spend(principal.run, 0, Buffer.byteLength(params.body))
       return tasks.create(principal, params)
     }),
     'task.list': on(BUS_METHODS['task.list'], ({ principal }, params) => tasks.list(principal, params)),

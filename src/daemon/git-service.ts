@@ -94,18 +94,25 @@ function once(work: () => Promise<void>): () => Promise<void> {
     }))
 }
 
+function createRecovery(deps: GitServiceDeps, refs: RefDeps): Pick<GitService, 'recover' | 'warnings'> {
+  const { log, config, workspaces } = deps
+  let warnings: string[] = []
+  const recover = once(() => {
+    warnings = []
+    const warn = (line: string): void => void warnings.push(line)
+    const expected = (_business: string, project: string): ReadonlyMap<string, string> => expectedRefs(deps, project)
+    return recoverGit({ ...refs, gitRoot: workspaces.gitRoot, log, warn, expectedRefs: expected }, config.business().id)
+  })
+  return { recover, warnings: () => warnings }
+}
+
 export async function createGitService(deps: GitServiceDeps): Promise<GitService> {
   const { log, failpoint, config, broker, workspaces } = deps
   const { gitRoot, locks, runHelper } = workspaces
   const business = config.business().id
   const globalConfig = await ensureGlobalConfig(gitRoot)
   const refs = { runHelper, globalConfig }
-  let warnings: string[] = []
-  const recover = once(() => {
-    warnings = []
-    const warn = (line: string): void => void warnings.push(line)
-    return recoverGit({ ...refs, gitRoot, log, warn, expectedRefs: (_business, project) => expectedRefs(deps, project) }, business)
-  })
+  const { recover, warnings } = createRecovery(deps, refs)
   const { pushBytes, pushUnpackedBytes, pushObjects } = config.current().system.limits
   const ports: Omit<GitServerDeps['ports'], 'authenticate'> = {
     beginPush: async (principal, target) => {
@@ -146,7 +153,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
       })
     },
     recover,
-    warnings: () => warnings,
+    warnings,
     async repack() {
       for (const project of Object.keys(config.business().projects)) await repacking.start(repositoryOf(project))
     },

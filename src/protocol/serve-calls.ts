@@ -89,7 +89,10 @@ class Exchange<Session> {
 
   #takeLines(chunk: Buffer): void {
     for (let rest = chunk; this.#state === 'waiting' || this.#state === 'open';) {
-      if (this.#isFull()) return this.#hold(rest)
+      if (this.#isFull()) {
+        this.#hold(rest)
+        return
+      }
       const found = this.#decoder.pushOne(rest)
       if (found === undefined) return
       rest = found.rest

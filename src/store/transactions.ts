@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3'
 import type { Log } from '../core/log.ts'
-import { createUnit, isFull, type Unit } from './unit.ts'
+import { createUnit, isFull, runAfter, type Unit } from './unit.ts'
 
 export interface Transactions {
   /**
@@ -97,14 +97,10 @@ function toJob<T>(fn: () => T, resolve: (value: T) => void, fail: (error: unknow
 export function createTransactions(db: Database, options: Options): Transactions {
   const listeners = new Set<() => void>()
   const failed = (error: unknown): void => options.log.error({ err: error }, 'what follows a commit failed')
-  const tell = (listener: () => void): void => {
-    try {
-      listener()
-    } catch (error) {
-      failed(error)
-    }
+  const changed = (): void => {
+    for (const listener of listeners) runAfter(listener, failed)
   }
-  const unit = createUnit(db, { changed: () => [...listeners].forEach(tell), hasRoom: options.hasRoom, failed })
+  const unit = createUnit(db, { changed, hasRoom: options.hasRoom, failed })
   const { transact, onCommit, onRollback, touch } = unit
   let queue: Job[] = []
   let closed = false

@@ -31,6 +31,15 @@ export interface Unit {
   readonly touch: () => void
 }
 
+/** Runs what follows a commit, which nothing can take back any more. */
+export function runAfter(effect: () => void, failed: UnitDeps['failed']): void {
+  try {
+    effect()
+  } catch (error) {
+    failed(error)
+  }
+}
+
 export function createUnit(db: Database, { changed, hasRoom, failed }: UnitDeps): Unit {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
@@ -62,18 +71,11 @@ export function createUnit(db: Database, { changed, hasRoom, failed }: UnitDeps)
       throw toStoreError(error, hasRoom)
     }
   }
-  const after = (effect: () => void): void => {
-    try {
-      effect()
-    } catch (error) {
-      failed(error)
-    }
-  }
   return {
     transact(fn) {
       const result = run(fn)
       const done = take()
-      for (const effect of done.effects) after(effect)
+      for (const effect of done.effects) runAfter(effect, failed)
       if (done.changes > 0) changed()
       return result
     },
