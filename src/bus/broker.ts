@@ -1,5 +1,6 @@
 import { AppError } from '../core/errors.ts'
 import type { Principal, SessionPrincipal } from '../protocol/common.ts'
+import { type Budget, createBudget, createMetered } from './budget.ts'
 import type { BrokerContext } from './context.ts'
 import { createDelivery } from './delivery.ts'
 import { createEndRules, type RunEnded } from './ends.ts'
@@ -27,6 +28,8 @@ export interface BrokerDeps extends BrokerContext {
 
 /** All rules of messages, roles, tasks, reviews and records. Each act takes the principal whose right it is, never a name from a request. */
 export interface Broker {
+  /** Of what the runs make the store write; the doors that let a run write ask it first. */
+  readonly budget: Budget
   readonly permits: Permits
   readonly roles: RoleRules
   readonly messages: MessageRules
@@ -48,7 +51,9 @@ export interface Broker {
 
 const ALWAYS: DeliveryPolicy = { room: () => Number.POSITIVE_INFINITY, delivered: () => undefined }
 
-export function createBroker(deps: BrokerDeps): Broker {
+export function createBroker(given: BrokerDeps): Broker {
+  const budget = createBudget(given.clock)
+  const deps = { ...given, store: createMetered(given.store, budget) }
   const records = createHourly(deps.clock, RECORDS_AN_HOUR)
   const denials = createHourly(deps.clock, RECORDS_AN_HOUR)
   const delivery = createDelivery(deps, deps.policy ?? ALWAYS)
@@ -67,6 +72,7 @@ export function createBroker(deps: BrokerDeps): Broker {
     await deps.store.write(() => permits.used(principal, 'role.launch', { ...about, subject: session.run }))
   }
   return {
+    budget,
     permits,
     messages,
     tasks,
@@ -79,6 +85,6 @@ export function createBroker(deps: BrokerDeps): Broker {
     receive: delivery.receive,
     poke: (instance) => delivery.poke(instance),
     assertMayStop,
-    runEnded: createEndRules(deps, post, delivery, [records, denials]),
+    runEnded: createEndRules(deps, post, delivery, [records, denials, budget]),
   }
 }

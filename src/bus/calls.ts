@@ -18,6 +18,18 @@ export interface BusCallsDeps<Peer> extends BusPorts<Peer> {
 const FIRST_FRAME_MS = 10_000
 const RECEIVE_MAX = 100
 
+/** Methods whose every call may make the store write as much as the run pleases; what the others write is bounded by what there is. */
+const WRITING: ReadonlySet<BusMethod> = new Set([
+  'role.claim',
+  'message.send',
+  'task.create',
+  'task.assign',
+  'task.close',
+  'review.request',
+  'review.verdict',
+  'event.record',
+])
+
 type Answer = (connection: Connection, params: Call['params'], signal: AbortSignal) => unknown
 
 const on =
@@ -48,7 +60,10 @@ function createAnswers<Peer>({ broker, runnerWord, appendTranscript, stopSession
     'message.owed': on(BUS_METHODS['message.owed'], ({ principal }) => messages.owed(principal)),
     'session.stop': on(BUS_METHODS['session.stop'], (connection, { instance }) => stop(connection, instance)),
     'session.wait': on(BUS_METHODS['session.wait'], ({ principal }, { waitMs = 0 }, signal) => runnerWord(principal.run, waitMs, signal)),
-    'task.create': on(BUS_METHODS['task.create'], ({ principal }, params) => tasks.create(principal, params)),
+    'task.create': on(BUS_METHODS['task.create'], ({ principal }, params) => {
+      broker.budget.spend(principal.run, 0, Buffer.byteLength(params.body))
+      return tasks.create(principal, params)
+    }),
     'task.list': on(BUS_METHODS['task.list'], ({ principal }, params) => tasks.list(principal, params)),
     'task.show': on(BUS_METHODS['task.show'], ({ principal }, params) => tasks.show(principal, params)),
     'task.assign': on(BUS_METHODS['task.assign'], ({ principal }, params) => tasks.assign(principal, params)),
@@ -82,6 +97,7 @@ export function createBusCalls<Peer>(deps: BusCallsDeps<Peer>, peer: Peer): Call
   const answer = (connection: Connection, call: Call, signal: AbortSignal): unknown => {
     if (connection.closed()) throw new AppError('unauthenticated', '')
     if (!isMethod(answers, call.method)) throw new AppError('invalid-request', `there is no method ${JSON.stringify(call.method)}`)
+    if (WRITING.has(call.method)) broker.budget.assertRoom(connection.principal)
     return answers[call.method](connection, call.params, signal)
   }
   return {

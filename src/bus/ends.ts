@@ -29,7 +29,7 @@ export function createEndRules(
   { store, roster }: BrokerContext,
   post: Pick<Post, 'hostNote'>,
   delivery: Delivery,
-  hourlies: readonly Hourly[],
+  hourlies: readonly Pick<Hourly, 'forget'>[],
 ): (session: BrokerSession, end: RunEnd) => RunEnded {
   const bury = (message: MessageRow): void => {
     store.messages.setState(message.id, 'dead')

@@ -9,7 +9,7 @@ import type { Permits } from './permits.ts'
 
 export interface RecordRules {
   /** What the run did itself and what is about it; with trail.read, and for the founder, all. Oldest first, after a record. */
-  trail(principal: Principal, params: BusParams<'trail'>): Promise<TrailRow[]>
+  trail(principal: Principal, params: BusParams<'trail'>): TrailRow[]
   record(principal: Principal, params: BusParams<'event.record'>): Promise<{ readonly seq: number }>
 }
 
@@ -33,12 +33,12 @@ export function createRecordRules({ store }: Pick<BrokerContext, 'store'>, permi
     if (Buffer.byteLength(JSON.stringify(body)) > BODY_BYTES) throw new AppError('invalid-request', `body: at most ${String(BODY_BYTES)} bytes`)
   }
   return {
-    async trail(principal, params) {
+    trail(principal, params) {
       const rows =
         principal.kind === 'session' && !permits.has(principal, 'trail.read')
           ? ownTrail(principal.run, params)
           : trail.list({ ...params, limit: params.limit ?? LIST_LIMIT })
-      return Promise.resolve(firstPage(rows))
+      return firstPage(rows)
     },
     async record(principal, params) {
       assertRecordable(params)

@@ -13,7 +13,7 @@ export const CODES = {
   'protocol-mismatch': { exit: 12, retry: false, text: 'the two sides speak different versions of the protocol' },
   'too-many-requests': { exit: 1, retry: true, text: 'too many requests are in flight on this connection' },
   'too-many-connections': { exit: 1, retry: true, text: 'too many connections are open' },
-  'too-many-records': { exit: 1, retry: true, text: 'this run has recorded as many events as an hour allows' },
+  'too-many-records': { exit: 1, retry: true, text: 'this run has had as much recorded as an hour allows' },
   busy: { exit: 1, retry: true, text: 'somebody else is at it; try again' },
   internal: { exit: 1, retry: false, text: 'the bus host failed; its log says how' },
   // the gate

@@ -46,6 +46,8 @@ export interface GitService extends Repositories {
   readonly onApproved: OnApproved
   /** After a hard death: stale locks and quarantines go, refs become what the rows say. Once; throws `sandbox-unavailable` where git cannot run, `busy` while a backup is at work. */
   readonly recover: () => Promise<void>
+  /** Repositories that could not be put right. */
+  readonly warnings: () => readonly string[]
   /** Packs anew what has many packs. */
   readonly repack: () => Promise<void>
   /** Resolves when nothing is at work by itself, repacking and approved refs, which end when the host stops, and no sandbox stands ready. */
@@ -94,16 +96,29 @@ function once(work: () => Promise<void>): () => Promise<void> {
     }))
 }
 
+function createRecovery(deps: GitServiceDeps, refs: RefDeps): Pick<GitService, 'recover' | 'warnings'> {
+  const { log, config, workspaces } = deps
+  let warnings: string[] = []
+  const recover = once(() => {
+    warnings = []
+    const warn = (line: string): void => void warnings.push(line)
+    const expected = (_business: string, project: string): ReadonlyMap<string, string> => expectedRefs(deps, project)
+    return recoverGit({ ...refs, gitRoot: workspaces.gitRoot, locks: workspaces.locks, log, warn, expectedRefs: expected }, config.business().id)
+  })
+  return { recover, warnings: () => warnings }
+}
+
 export async function createGitService(deps: GitServiceDeps): Promise<GitService> {
   const { log, failpoint, config, broker, workspaces } = deps
   const { gitRoot, locks, runHelper } = workspaces
   const business = config.business().id
   const globalConfig = await ensureGlobalConfig(gitRoot)
   const refs = { runHelper, globalConfig }
-  const recover = once(() => recoverGit({ ...refs, gitRoot, log, locks, expectedRefs: (_business, project) => expectedRefs(deps, project) }, business))
+  const { recover, warnings } = createRecovery(deps, refs)
   const { pushBytes, pushUnpackedBytes, pushObjects } = config.current().system.limits
   const ports: Omit<GitServerDeps['ports'], 'authenticate'> = {
     beginPush: async (principal, target) => {
+      broker.budget.assertRoom(principal)
       await recover()
       return broker.pushes.check(principal, target)
     },
@@ -146,6 +161,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
     ...createRepositories({ config, workspaces, refs, diverged: deps.diverged }),
     onApproved: approvedRefs.approved,
     recover,
+    warnings,
     async repack() {
       for (const project of Object.keys(config.business().projects)) await repacking.start(repositoryOf(project))
     },

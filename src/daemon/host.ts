@@ -21,6 +21,7 @@ import type { LaunchDeps } from '../launch/ports.ts'
 import type { LaunchBroker } from '../launch/store-ports.ts'
 import { familyOf } from '../config/select.ts'
 import { openStore, type Store } from '../store/open.ts'
+import { createRootGate } from '../workspace/root-gate.ts'
 import { createRootLooks } from '../workspace/root-state.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
 import { sweepLeftovers } from './leftovers.ts'
@@ -174,6 +175,7 @@ function createWorkspaces({ deps, sandboxing }: { deps: HostDeps; sandboxing: Sa
     gitRoot: gitRootOf(deps.paths.root),
     locks: createRepositoryLocks({ log }),
     rootLooks: createRootLooks(),
+    rootGate: createRootGate(),
   }
 }
 

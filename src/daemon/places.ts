@@ -12,7 +12,7 @@ interface Share {
 
 /** All together 1: sockets and model gateways hold at most half of the descriptors, whatever connects. */
 const SHARES: Readonly<Record<SocketName | 'gateway', Share>> = {
-  bus: { of: 0.25, most: 4096, run: { of: 0.25, most: 64 } },
+  bus: { of: 0.25, most: 4096, run: { of: 0.25, most: 16 } },
   control: { of: 0.125, most: 1024, run: null },
   // few runs may launch, so that these have room for many that are slow
   launch: { of: 0.4375, most: 1024, run: { of: 0.95, most: 512 } },

@@ -20,6 +20,8 @@ const FIRST_FRAME_MS = 10_000
 const STOP_MS = 10_000
 /** How long the founder's clients may take to read their last answers. */
 const LAST_ANSWERS_MS = 1000
+/** What a launch writes at the least, refused or not: into the launch log and the trail. */
+const LAUNCH_RECORDS = 3
 
 /** Refusals without a trustworthy asker are counted, and written into the log at most once a minute. */
 function createRefusalCounter(host: Host): (code: ErrorCode) => void {
@@ -122,10 +124,11 @@ export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>
           firstFrameMs: FIRST_FRAME_MS,
           authenticate,
           refusedUnknown,
-          launch: (principal, { instance, task = null, request = null, mode = 'keep', run = null }) =>
-            host
-              .launch({ instance, task, request, mode, run, discard: false, asker: toAsker(host, principal) })
-              .then((launched) => ({ ok: true, ...launched })),
+          launch: async (principal, { instance, task = null, request = null, mode = 'keep', run = null }) => {
+            host.broker.budget.assertRoom(principal)
+            host.broker.budget.spend(principal.run, LAUNCH_RECORDS, 0)
+            return { ok: true, ...(await host.launch({ instance, task, request, mode, run, discard: false, asker: toAsker(host, principal) })) }
+          },
         },
         socket,
       ),

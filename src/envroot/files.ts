@@ -4,6 +4,7 @@ import {
   fstatSync,
   fsyncSync,
   lstatSync,
+  opendirSync,
   openSync,
   readdirSync,
   readSync,
@@ -143,6 +144,17 @@ export function openAppend(dir: PinnedDir, name: string): number {
 
 /** The names in a directory, as bytes: a name need not be UTF-8. */
 export const listNames = (dir: Pick<PinnedDir, 'fd'>): readonly Buffer[] => readdirSync(inside(dir), { encoding: 'buffer' })
+
+/** Does a directory hold a name that is none of these? Looks no further than the first: an agent may have left any number. */
+export function holdsOther(dir: Pick<PinnedDir, 'fd'>, names: readonly string[]): boolean {
+  const entries = opendirSync(inside(dir), { encoding: 'latin1' })
+  try {
+    for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) if (!names.includes(entry.name)) return true
+    return false
+  } finally {
+    entries.closeSync()
+  }
+}
 
 /** Is this entry a link? Asked without following it. */
 export const isLink = (dir: PinnedDir, name: string): boolean => lstatSync(at(dir, name), { throwIfNoEntry: false })?.isSymbolicLink() === true

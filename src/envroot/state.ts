@@ -1,5 +1,5 @@
 import type { EnvClaim } from './claim-root.ts'
-import { namesIn } from './contents.ts'
+import { holdsOther } from './files.ts'
 import type { ClaimDeps } from './ports.ts'
 
 /**
@@ -13,6 +13,6 @@ export async function tidyState(
 ): Promise<void> {
   const keep = claim.conversation ? entries : []
   // a helper sandbox costs more than the rest of a claim, and most often there is nothing to remove
-  if (namesIn(claim.state).every((name) => keep.includes(name))) return
+  if (!holdsOther(claim.state, keep)) return
   await deps.emptyTree(claim.state, keep, deps.signal)
 }

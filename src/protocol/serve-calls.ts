@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import { AppError, codeOf, messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
-import { type Call, callSchema, IN_FLIGHT, type Reply, type RequestId } from './common.ts'
+import { type Call, callSchema, IN_FLIGHT, PAGE_BYTES, type Reply, type RequestId } from './common.ts'
 import { createLineDecoder, type LineDecoder, parseFrame, toFrame } from './frame.ts'
 
 /** What a socket of many requests supplies; framing, ids, limits and errors are the same on all of them. */
@@ -55,7 +55,7 @@ class Exchange<Session> {
   readonly #decoder: LineDecoder
   readonly #gone = new AbortController()
   readonly #deadline: NodeJS.Timeout
-  /** What arrives while the greeting is judged. */
+  /** What arrives while the greeting is judged, or while the peer has a page of replies to read. */
   readonly #pending: Buffer[] = []
   #session: { readonly value: Session } | undefined
   #state: 'waiting' | 'greeting' | 'open' | 'ending' = 'waiting'
@@ -63,6 +63,7 @@ class Exchange<Session> {
   #inFlight = 0
   /** Replies that the end of this turn sends. */
   #replies: string[] = []
+  #replyLength = 0
   #halfClosed = false
 
   constructor(socket: Socket, server: CallServer<Session>) {
@@ -73,7 +74,7 @@ class Exchange<Session> {
     setMaxListeners(2 * IN_FLIGHT, this.#gone.signal)
     this.#deadline = setTimeout(() => socket.destroySoon(), server.firstFrameMs)
     socket.on('data', this.#onData)
-    socket.on('drain', () => socket.resume())
+    socket.on('drain', () => this.#proceed())
     socket.on('error', (error) => server.log.debug({ err: error }, 'connection failed'))
     socket.on('end', () => this.#onEnd())
     socket.on('close', () => this.#onClose())
@@ -82,7 +83,7 @@ class Exchange<Session> {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#state === 'greeting') return void this.#pending.push(chunk)
+    if (this.#state === 'greeting' || this.#pending.length > 0) return void this.#pending.push(chunk)
     try {
       this.#takeLines(chunk)
     } catch (error) {
@@ -92,6 +93,10 @@ class Exchange<Session> {
 
   #takeLines(chunk: Buffer): void {
     for (let rest = chunk; this.#state === 'waiting' || this.#state === 'open';) {
+      if (this.#isFull()) {
+        this.#hold(rest)
+        return
+      }
       const found = this.#decoder.pushOne(rest)
       if (found === undefined) return
       rest = found.rest
@@ -102,6 +107,23 @@ class Exchange<Session> {
         void this.#greet(frame)
       }
     }
+  }
+
+  /** Has the peer a page or more still to read? Small requests for large pages would fill the memory of the host. */
+  #isFull(): boolean {
+    return this.#socket.writableLength + this.#replyLength >= PAGE_BYTES
+  }
+
+  /** A peer that stops reading stops being read; what has come goes on when it has read. */
+  #hold(rest: Buffer): void {
+    if (rest.length > 0) this.#pending.push(rest)
+    this.#socket.pause()
+  }
+
+  /** The end of a greeting, of a turn's write or of a peer's pause: on with what was held. */
+  #proceed(): void {
+    for (const chunk of this.#pending.splice(0)) this.#onData(chunk)
+    if (!this.#isFull()) this.#socket.resume()
   }
 
   async #greet(frame: Record<string, unknown>): Promise<void> {
@@ -120,8 +142,7 @@ class Exchange<Session> {
       this.#state = 'open'
       this.#socket.write(toFrame({ id: call.id, ok: true, result }))
       this.#inFlight--
-      this.#socket.resume()
-      for (const chunk of this.#pending.splice(0)) this.#onData(chunk)
+      this.#proceed()
       this.#endIfIdle()
     } catch (error) {
       this.#end(toRefusal(idOf(frame), error, this.#server.log))
@@ -148,16 +169,19 @@ class Exchange<Session> {
 
   /** What one turn answers goes out in one write: a system call for each reply was a fifth of what a message costs. */
   #reply(value: Reply): void {
-    if (this.#replies.push(toFrame(value)) === 1) process.nextTick(this.#flush)
+    const text = toFrame(value)
+    this.#replyLength += text.length
+    if (this.#replies.push(text) === 1) process.nextTick(this.#flush)
   }
 
   readonly #flush = (): void => {
     const replies = this.#replies
     this.#replies = []
+    this.#replyLength = 0
     this.#inFlight -= replies.length
     if (replies.length > 0 && !this.#socket.destroyed && this.#state !== 'ending') {
-      // a peer that stops reading stops being read
       if (!this.#socket.write(replies.join(''))) this.#socket.pause()
+      else if (this.#pending.length > 0) this.#proceed()
     }
     this.#endIfIdle()
   }
@@ -189,7 +213,7 @@ class Exchange<Session> {
   }
 
   #endIfIdle(): void {
-    if (this.#halfClosed && this.#inFlight === 0) this.#socket.end()
+    if (this.#halfClosed && this.#inFlight === 0 && this.#pending.length === 0) this.#socket.end()
   }
 
   #onClose(): void {

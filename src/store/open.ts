@@ -21,6 +21,7 @@ import type { SessionsTable } from './session-types.ts'
 import { loadSqlite } from './sqlite.ts'
 import { createTasks, type TasksTable } from './tasks.ts'
 import { createTrail, type TrailTable } from './trail.ts'
+import { hasRoom } from './room.ts'
 import { createTransactions, type Transactions } from './transactions.ts'
 import { createUsage, type UsageTable } from './usage.ts'
 
@@ -65,7 +66,7 @@ function openFiles(files: StoreFiles, clock: Clock): Database {
 }
 
 function createStore(db: Database, deps: StoreDeps, reserve: Reserve): Store {
-  const tx = createTransactions(db, { freeReserve: () => reserve.free() })
+  const tx = createTransactions(db, { freeReserve: () => reserve.free(), hasRoom: () => hasRoom(storeFiles(deps.dataRoot).db), log: deps.log })
   tx.onChange(() => reserve.refill())
   const feed = createFeed(tx)
   const context: TableContext = { db, tx, feed, business: deps.business, stamp: createStamp(deps.clock) }

@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3'
-import { createUnit, isFull, type Unit } from './unit.ts'
+import type { Log } from '../core/log.ts'
+import { createUnit, isFull, runAfter, type Unit } from './unit.ts'
 
 export interface Transactions {
   /**
@@ -36,6 +37,9 @@ interface Job {
 interface Options {
   /** Frees space for what must be written on a full disk; false when there is none left to free. */
   readonly freeReserve: () => boolean
+  /** Can the disk of the store still be written? */
+  readonly hasRoom: () => boolean
+  readonly log: Log
 }
 
 function runAlone(unit: Unit, job: Job): void {
@@ -92,9 +96,11 @@ function toJob<T>(fn: () => T, resolve: (value: T) => void, fail: (error: unknow
 
 export function createTransactions(db: Database, options: Options): Transactions {
   const listeners = new Set<() => void>()
-  const unit = createUnit(db, () => {
-    for (const listener of listeners) listener()
-  })
+  const failed = (error: unknown): void => options.log.error({ err: error }, 'what follows a commit failed')
+  const changed = (): void => {
+    for (const listener of listeners) runAfter(listener, failed)
+  }
+  const unit = createUnit(db, { changed, hasRoom: options.hasRoom, failed })
   const { transact, onCommit, onRollback, touch } = unit
   let queue: Job[] = []
   let closed = false

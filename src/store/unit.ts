@@ -3,9 +3,22 @@ import { AppError } from '../core/errors.ts'
 
 export const isFull = (error: unknown): boolean => error instanceof AppError && error.code === 'disk-full'
 
-function toStoreError(error: unknown): unknown {
-  const full = error instanceof Error && 'code' in error && error.code === 'SQLITE_FULL'
+/** What SQLite calls a write that failed with EDQUOT or EFBIG, and with any other error of the disk. https://sqlite.org/rescode.html */
+const WRITE_FAILED: readonly string[] = ['SQLITE_IOERR_WRITE', 'SQLITE_IOERR_FSYNC', 'SQLITE_IOERR_SHMSIZE', 'SQLITE_IOERR_TRUNCATE']
+
+function toStoreError(error: unknown, hasRoom: () => boolean): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const full = code === 'SQLITE_FULL' || (WRITE_FAILED.includes(code) && !hasRoom())
   return full ? new AppError('disk-full', 'the store has no room left on its disk', { cause: error }) : error
+}
+
+export interface UnitDeps {
+  /** Told after each COMMIT that changed something. */
+  readonly changed: () => void
+  /** Can the disk still be written? Asked when it failed. */
+  readonly hasRoom: () => boolean
+  /** What an effect threw: what is durable is no refusal, and must not be done again. */
+  readonly failed: (error: unknown) => void
 }
 
 /** One transaction at a time, with what is to be done once it is over. */
@@ -18,7 +31,16 @@ export interface Unit {
   readonly touch: () => void
 }
 
-export function createUnit(db: Database, changed: () => void): Unit {
+/** Runs what follows a commit, which nothing can take back any more. */
+export function runAfter(effect: () => void, failed: UnitDeps['failed']): void {
+  try {
+    effect()
+  } catch (error) {
+    failed(error)
+  }
+}
+
+export function createUnit(db: Database, { changed, hasRoom, failed }: UnitDeps): Unit {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const rollback = db.prepare('ROLLBACK')
@@ -46,14 +68,14 @@ export function createUnit(db: Database, changed: () => void): Unit {
       return result
     } catch (error) {
       undo()
-      throw toStoreError(error)
+      throw toStoreError(error, hasRoom)
     }
   }
   return {
     transact(fn) {
       const result = run(fn)
       const done = take()
-      for (const effect of done.effects) effect()
+      for (const effect of done.effects) runAfter(effect, failed)
       if (done.changes > 0) changed()
       return result
     },

@@ -1,4 +1,4 @@
-import { lstat, readdir } from 'node:fs/promises'
+import { lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, errnoOf, messageOf } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
@@ -56,6 +56,16 @@ const isAbsent = (path: string): Promise<boolean> =>
       throw error
     },
   )
+
+/** Asks for the first entry alone: an agent may have left any number. */
+async function isEmpty(dir: string): Promise<boolean> {
+  const entries = await opendir(dir)
+  try {
+    return (await entries.read()) === null
+  } finally {
+    await entries.close()
+  }
+}
 
 /** Removes these entries of a directory in a helper that sees only that directory. */
 const removeEntries = (deps: AskDeps, dir: Pinned, only: readonly string[]): Promise<unknown> =>
@@ -199,9 +209,8 @@ export async function unsavedWork(
   input: { readonly business: string; readonly workspace: Pinned; readonly signal?: AbortSignal | undefined },
 ): Promise<readonly UnsavedProject[]> {
   const { business, workspace, signal } = input
-  const names = await readdir(`/proc/self/fd/${String(workspace.fd)}`)
   // a sandbox costs more than the rest of a look
-  if (names.length === 0) return []
+  if (await isEmpty(`/proc/self/fd/${String(workspace.fd)}`)) return []
   // a look may write what git refreshes by itself; nothing of ours needs it. It sees no repository: what an agent planted in a clone
   // runs in it, and a FIFO or a socket leads out of a workspace that is read-only
   const binds = [{ ...writable(workspace), readOnly: true }]

@@ -43,7 +43,10 @@ const isPlain = (path: string, tip: string): Promise<boolean> =>
 export async function readRootState(commonDir: string, branch: string, tip: string): Promise<RootState> {
   const ref = join('refs', 'heads', branch)
   const names = [...READ, ref, join('objects', tip.slice(0, 2), tip.slice(2))]
-  const [plain, ...found] = await Promise.all([isPlain(join(commonDir, ref), tip), ...names.map((name) => look(join(commonDir, name)))])
+  const plain = await isPlain(join(commonDir, ref), tip)
+  const found: Found[] = []
+  // one after the other: each that a dead mount blocks holds a thread of the pool
+  for (const name of names) found.push(await look(join(commonDir, name)))
   return { text: found.map(toText).join('\n'), changedMs: plain ? Math.max(...found.map(changeOf)) : Number.POSITIVE_INFINITY }
 }
 

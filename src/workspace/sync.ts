@@ -6,15 +6,17 @@ import type { RepositoryLocks } from '../git/lock.ts'
 import { mainOf } from '../git/main-store.ts'
 import { repositoryPath, sweepRepository, unfinishedRepository } from '../git/repository.ts'
 import { type SyncRequest, type SyncResult, syncResultSchema } from '../protocol/prepare.ts'
-import { type AskDeps, askHelper, prepareTimeout } from './ask.ts'
+import { type AskDeps, askHelper } from './ask.ts'
 import { probeRoot } from './probe.ts'
 import { resolveCommonDir, rootUnreadable } from './root.ts'
+import type { RootGate } from './root-gate.ts'
 import { readRootState, type RootLooks } from './root-state.ts'
 
 export interface SyncDeps extends AskDeps {
   readonly gitRoot: string
   readonly locks: RepositoryLocks
   readonly rootLooks: RootLooks
+  readonly rootGate: RootGate
 }
 
 /** A project as configured: `root` absolute, `branch` the one that agents start from. */
@@ -37,18 +39,6 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** A dead mount blocks a look at the root in the kernel: the wait ends at the deadline all the same. */
-async function inTime<T>(root: string, work: Promise<T>, { timeoutMs, signal }: SyncOptions): Promise<T> {
-  const given = new AbortController()
-  const late = new Promise<never>((_, reject) => {
-    const timer = setTimeout(() => reject(prepareTimeout(`the look at ${root}`)), timeoutMs)
-    const cancelled = (): void => reject(new AppError('interrupted', `the look at ${root} was cancelled`))
-    signal?.addEventListener('abort', cancelled, { signal: given.signal })
-    given.signal.addEventListener('abort', () => clearTimeout(timer))
-  })
-  return Promise.race([work, late]).finally(() => given.abort())
-}
-
 /**
  * The common case: main is where the root is, and nobody needs the lock to see it. Without a sandbox while nothing that the last look at the root read
  * has changed since.
@@ -58,7 +48,7 @@ async function quickLook(deps: SyncDeps, business: string, project: Project, com
   const main = await mainOf(repository)
   if (main === null) return null
   const { branch } = project
-  const state = await inTime(project.root, readRootState(commonDir, branch, main), options)
+  const state = await deps.rootGate.look(project.root, () => readRootState(commonDir, branch, main), options)
   const look = [repository, commonDir, branch].join('\n')
   if (deps.rootLooks.isKnown(look, main, state)) return main
   const tip = await probeRoot(deps, { commonDir, branch, repository }, options)
@@ -119,7 +109,7 @@ async function underLock(deps: SyncDeps, business: string, project: Project, com
 export async function syncProject(deps: SyncDeps, business: string, project: Project, options: SyncOptions): Promise<SyncResult> {
   const started = performance.now()
   try {
-    const commonDir = await inTime(project.root, resolveCommonDir(project.root), options)
+    const commonDir = await deps.rootGate.look(project.root, () => resolveCommonDir(project.root), options)
     const tip = options.force === true ? null : await quickLook(deps, business, project, commonDir, options)
     if (tip !== null) return { tip, mainDiverged: false }
     return await underLock(deps, business, project, commonDir, { ...options, timeoutMs: options.timeoutMs - (performance.now() - started) })

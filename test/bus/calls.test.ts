@@ -4,6 +4,7 @@ import * as net from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createBusCalls } from '../../src/bus/calls.ts'
 import type { BusPorts } from '../../src/bus/ports.ts'
+import { systemClock } from '../../src/core/clock.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { AppError } from '../../src/core/errors.ts'
 import type { SessionPrincipal } from '../../src/protocol/common.ts'
@@ -206,7 +207,6 @@ describe('calls', () => {
       ['trail', { limit: 5 }],
       ['event.record', { kind: 'x.a' }],
       ['transcript.append', { entries: [{ event: 'text', more: 1 }] }],
-      ['role.release', {}],
     ] as const) {
       expect(await peer.call(method, params), method).toMatchObject({ ok: true })
     }
@@ -248,4 +248,30 @@ describe('calls', () => {
     const refused = await greeted({ runnerWord: () => Promise.reject(new AppError('not-running', 'it does not run')) })
     expect(await refused.peer.call('session.wait')).toEqual({ id: 1, ok: false, error: 'not-running', why: 'it does not run' })
   })
+})
+
+test('a run whose hour is full may read and no longer write; others may, and it may in the next hour', async () => {
+  let nowMs = 0
+  const at = company({ clock: { ...systemClock, monotonic: () => nowMs } })
+  const { dial, admit } = await served(at)
+  const [coder, reviewer] = [at.start('coder'), at.start('reviewer')]
+  admit('c', coder)
+  admit('r', reviewer)
+  const [mine, other] = [dial(), dial()]
+  await mine.call('hello', { cap: 'c', protocol: 1 })
+  await other.call('hello', { cap: 'r', protocol: 1 })
+  const note = { to: 'reviewer', class: 'NOTE', body: 'hi' }
+  expect(await mine.call('message.send', note)).toMatchObject({ ok: true })
+  at.broker.budget.spend(coder.run, 20_000, 0)
+  for (const [method, params] of [
+    ['role.claim', {}],
+    ['message.send', note],
+    ['event.record', { kind: 'x.a' }],
+    ['review.request', { task: 't-1' }],
+  ] as const)
+    expect(await mine.call(method, params)).toMatchObject({ ok: false, error: 'too-many-records' })
+  for (const method of ['agents', 'trail', 'message.receive', 'role.release']) expect(await mine.call(method)).toMatchObject({ ok: true })
+  expect(await other.call('role.claim')).toMatchObject({ ok: true })
+  nowMs += 3_600_001
+  expect(await mine.call('role.claim')).toMatchObject({ ok: true })
 })

@@ -10,8 +10,8 @@ test.each([256, 1024, 4096, 20_000, 1_048_576])('with %i descriptors all sockets
 })
 
 test('one run takes a part of a socket that others need', () => {
-  expect(NAMES.map((name) => placesOf(name, 1_048_576).run)).toEqual([64, null, 512, 8, null])
-  expect(NAMES.map((name) => placesOf(name, 1024).run)).toEqual([32, null, 212, 8, null])
+  expect(NAMES.map((name) => placesOf(name, 1_048_576).run)).toEqual([16, null, 512, 8, null])
+  expect(NAMES.map((name) => placesOf(name, 1024).run)).toEqual([16, null, 212, 8, null])
   // one that hides who it is takes the places of the unknown as well
   for (const name of ['bus', 'git'] as const) expect(2 * (placesOf(name, 1024).run ?? 0)).toBeLessThanOrEqual(placesOf(name, 1024).all / 2)
 })

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { AppError } from '../../src/core/errors.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { bundleFor } from '../../src/git/fetch.ts'
 import { openIncoming } from '../../src/git/incoming.ts'
@@ -24,7 +25,14 @@ const pushed = async (task: string, parent = w.base): Promise<string> => {
   return commit
 }
 const refs = (): string => w.git(w.repository, 'for-each-ref', '--format=%(refname) %(objectname)')
-const recover = (expected: Record<string, string>) => recoverGit({ ...w.intake, expectedRefs: () => new Map(Object.entries(expected)) }, 'acme')
+let warnings: string[]
+const recover = (expected: Record<string, string>) => {
+  warnings = []
+  return recoverGit(
+    { ...w.intake, warn: (line) => void warnings.push(line), expectedRefs: (_, project) => new Map(project === 'stack' ? Object.entries(expected) : []) },
+    'acme',
+  )
+}
 
 test('a fetch is a bundle of main and the named tasks, without what the peer has', async () => {
   const [one, two] = [await pushed('t-1'), await pushed('t-2')]
@@ -116,6 +124,43 @@ test('recovery makes refs what the rows say', async () => {
       `refs/mosaic/approved/t-1 ${one}`,
     ])
   }
+})
+
+/** As a power cut leaves it: its HEAD has no bytes. */
+const damage = (project: string): void => void w.write(join(w.gitRoot, 'acme', `${project}.git`, 'HEAD'), '')
+const copyOf = (project: string): void => cpSync(w.repository, join(w.gitRoot, 'acme', `${project}.git`), { recursive: true })
+
+test('a damaged repository without a push is moved aside; it keeps none of the others from recovery', async () => {
+  copyOf('aaa')
+  damage('aaa')
+  const one = await pushed('t-1')
+  w.git(w.repository, 'update-ref', '-d', 'refs/heads/work/t-1')
+  await recover({ 'refs/heads/work/t-1': one })
+  expect(refs()).toContain(`refs/heads/work/t-1 ${one}`)
+  const [aside, ...rest] = readdirSync(join(w.gitRoot, 'acme')).sort()
+  expect(aside).toMatch(/^\.broken-aaa-\d+\.git$/)
+  expect(rest).toEqual(['stack.git'])
+  expect(warnings).toEqual([expect.stringContaining(aside ?? '')])
+  await recover({ 'refs/heads/work/t-1': one })
+  expect(readdirSync(join(w.gitRoot, 'acme')).sort()).toEqual([aside, 'stack.git'])
+})
+
+test('a damaged repository that was pushed to stays where it is and is named', async () => {
+  const one = await pushed('t-1')
+  copyOf('zzz')
+  w.write(join(w.gitRoot, 'acme', 'zzz.git', 'refs', 'heads', 'main.lock'), '')
+  damage('stack')
+  await recover({ 'refs/heads/work/t-1': one })
+  expect(readdirSync(join(w.gitRoot, 'acme')).sort()).toEqual(['stack.git', 'zzz.git'])
+  expect(warnings).toEqual([expect.stringContaining(w.repository)])
+  expect(existsSync(join(w.gitRoot, 'acme', 'zzz.git', 'refs', 'heads', 'main.lock'))).toBe(false)
+})
+
+test('without a sandbox nothing is judged', async () => {
+  const gone = new AppError('sandbox-unavailable', 'no sandbox')
+  const deps = { ...w.intake, warn: () => undefined, expectedRefs: () => new Map<string, string>(), runHelper: () => Promise.reject(gone) }
+  await expect(recoverGit(deps, 'acme')).rejects.toBe(gone)
+  expect(existsSync(w.repository)).toBe(true)
 })
 
 test('a crash at each step of a push is put right by the rows', async () => {

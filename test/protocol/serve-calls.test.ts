@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
+import { PAGE_BYTES } from '../../src/protocol/common.ts'
 import { type Listener, listenUnix } from '../../src/core/listen.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { type CallServer, serveCalls } from '../../src/protocol/serve-calls.ts'
@@ -12,6 +13,7 @@ const HELLO = { id: 0, method: 'hello', params: {} }
 let dir: string
 let listener: Listener
 let closed: string[]
+let pages: number
 /** Requests of `hang` wait for this. */
 let release: () => void
 let closing: AbortController
@@ -20,6 +22,7 @@ beforeEach(async () => {
   dir = mkdtempSync('/tmp/mc-')
   const sessions: string[] = []
   closed = sessions
+  pages = 0
   const hung = new Promise<void>((resolve) => (release = resolve))
   closing = new AbortController()
   const server: CallServer<string> = {
@@ -30,6 +33,7 @@ beforeEach(async () => {
     hello: (call) => (call.method === 'hello' ? Promise.resolve({ session: 'one', result: 'hi' }) : Promise.reject(new AppError('unauthenticated', ''))),
     call(_session, { method, params }, signal) {
       if (method === 'now') return params
+      if (method === 'page') return String(++pages).padEnd(PAGE_BYTES)
       if (method === 'echo') return Promise.resolve(params)
       if (method === 'hang') return Promise.race([hung, new Promise((resolve) => signal.addEventListener('abort', () => resolve('aborted')))])
       throw method === 'bug' ? new Error('a path of the host: /secret') : new AppError('busy', 'why not', { hint: 'try again' })
@@ -47,18 +51,21 @@ const frame = (value: unknown): string => `${JSON.stringify(value)}\n`
 
 /** Writes all that, waits for so many replies. */
 async function exchange(socket: Socket, text: string, replies: number): Promise<Record<string, unknown>[]> {
-  let got = ''
-  const lines = (): string[] => got.split('\n').slice(0, -1)
+  const got: Buffer[] = []
+  let left = replies
   const done = new Promise<void>((resolve) => {
-    socket.on('data', (chunk) => {
-      got += chunk.toString()
-      if (lines().length >= replies) resolve()
+    socket.on('data', (chunk: Buffer) => {
+      got.push(chunk)
+      left -= chunk.filter((byte) => byte === 0x0a).length
+      if (left <= 0) resolve()
     })
     socket.on('close', () => resolve())
   })
-  socket.write(text)
+  if (text === '') socket.resume()
+  else socket.write(text)
   await done
-  return lines().map((line) => JSON.parse(line) as Record<string, unknown>)
+  const lines = Buffer.concat(got).toString().split('\n').slice(0, -1)
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
 const open = async (): Promise<Socket> => {
@@ -178,4 +185,23 @@ test('a server that closes answers its waits, hears nothing more, and ends every
   for (const socket of [waiting, idle, late]) socket.destroy()
   await listener.emptied(5000)
   expect(listener.connections()).toBe(0)
+})
+
+test('a peer that does not read its replies has one page and what the kernel holds made for it, and gets all once it reads', async () => {
+  const [deaf, other] = [await open(), await open()]
+  deaf.pause()
+  deaf.write(frame(HELLO) + Array.from({ length: 64 }, (_, id) => frame({ id: id + 1, method: 'page' })).join(''))
+  await vi.waitFor(() => expect(pages).toBeGreaterThan(0))
+  await exchange(other, frame(HELLO) + Array.from({ length: 20 }, (_, id) => frame({ id, method: 'echo' })).join(''), 21)
+  expect(pages).toBeLessThanOrEqual(4)
+  const replies = await exchange(deaf, '', 65)
+  expect(replies.slice(1).map(({ id, result }) => [id, Number(result)])).toEqual(Array.from({ length: 64 }, (_, at) => [at + 1, at + 1]))
+  deaf.destroy()
+  other.destroy()
+})
+
+test('a peer that has ended its side is still answered what was held', async () => {
+  const socket = await open()
+  socket.end(frame(HELLO) + Array.from({ length: 9 }, (_, id) => frame({ id, method: 'page' })).join(''))
+  expect(await exchange(socket, '', 10)).toHaveLength(10)
 })

@@ -9,6 +9,7 @@ import { connect } from '../../src/store/connect.ts'
 import { canonicalRow } from '../../src/store/chain.ts'
 import { createFeed } from '../../src/store/feed.ts'
 import { createTrail } from '../../src/store/trail.ts'
+import { silentLog } from '../../src/core/log.ts'
 import { createTransactions } from '../../src/store/transactions.ts'
 import { dbPath, HOST_ACTOR, nextRun, open, scratch, starting } from './scratch.ts'
 
@@ -201,6 +202,8 @@ describe('group commit', () => {
         limit(1000)
         return reserve-- > 0
       },
+      hasRoom: () => true,
+      log: silentLog,
     })
     const trail = createTrail({ db, tx, feed: createFeed(tx), business: 'acme', stamp: () => '' })
     const append = (): number[] => [1, 2, 3].map((n) => trail.append(entry(String(n), { text: 'x'.repeat(100_000) })).seq)

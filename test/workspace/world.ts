@@ -21,6 +21,7 @@ import { silentLog } from '../../src/core/log.ts'
 import type { RunHelper } from '../../src/core/run-helper.ts'
 import { createRepositoryLocks } from '../../src/git/lock.ts'
 import type { Pinned } from '../../src/workspace/prepare.ts'
+import { createRootGate } from '../../src/workspace/root-gate.ts'
 import { createRootLooks } from '../../src/workspace/root-state.ts'
 import type { SyncDeps } from '../../src/workspace/sync.ts'
 import { createTestSandbox, type SandboxCounters } from './sandbox.ts'
@@ -146,6 +147,7 @@ export async function makeWorld(): Promise<World> {
       gitRoot,
       locks: createRepositoryLocks({ log: silentLog }),
       rootLooks: createRootLooks(),
+      rootGate: createRootGate(),
       log: silentLog,
     },
     path: (...parts) => join(root, ...parts),

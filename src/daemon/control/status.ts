@@ -29,12 +29,12 @@ export function readStatus(host: Host, ready: boolean): StatusRow {
 }
 
 /** What a person should know: networks that are open, a credential that is refused, a root that was rewritten. */
-export function warningsOf({ deps, gateway, diverged }: Host): readonly string[] {
+export function warningsOf({ deps, gateway, diverged, git }: Host): readonly string[] {
   const open = Object.entries(deps.config.business().roles)
     .filter(([, role]) => role.network === 'host')
     .map(([name, role]) => `sessions of ${name} share this machine's network: ${role.networkReason ?? 'no reason given'}`)
   const rewritten = [...diverged]
     .filter(([, is]) => is)
     .map(([id]) => `main-diverged: the root of ${id} was rewritten; mosaic repo sync ${id} --force follows it`)
-  return [...open, ...gateway.warnings(), ...rewritten]
+  return [...open, ...gateway.warnings(), ...rewritten, ...git.warnings()]
 }
