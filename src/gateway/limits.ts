@@ -25,20 +25,33 @@ export interface FamilyLimits {
   current(): Readonly<Record<string, string>>
 }
 
+interface Limit {
+  /** By the monotonic clock. */
+  readonly endMs: number
+  /** What was said of it when it was noted. */
+  readonly saidMs: number
+}
+
+/** The clocks differ by fractions from look to look, and a time that people are told should stay the same: another one is said once the wall clock was set. */
+const JUMP_MS = 1000
+
 export function createFamilyLimits({ now, monotonic }: Clock): FamilyLimits {
-  const ends = new Map<string, number>()
+  const limits = new Map<string, Limit>()
   const retryAtMs = (family: string): number | null => {
-    const leftMs = (ends.get(family) ?? 0) - monotonic()
-    return leftMs <= 0 ? null : now() + leftMs
+    const limit = limits.get(family)
+    const leftMs = (limit?.endMs ?? 0) - monotonic()
+    if (limit === undefined || leftMs <= 0) return null
+    const endMs = now() + leftMs
+    return Math.abs(endMs - limit.saidMs) < JUMP_MS ? limit.saidMs : endMs
   }
   return {
     note(family, waitMs) {
-      const end = Math.max(monotonic() + waitMs, ends.get(family) ?? 0)
-      ends.set(family, end)
-      return now() + end - monotonic()
+      const endMs = Math.max(monotonic() + waitMs, limits.get(family)?.endMs ?? 0)
+      if (endMs !== limits.get(family)?.endMs) limits.set(family, { endMs, saidMs: Math.round(now() + endMs - monotonic()) })
+      return retryAtMs(family) ?? now()
     },
     retryAtMs,
-    current: () => Object.fromEntries([...ends.keys()].flatMap((family) => entryOf(family, retryAtMs(family)))),
+    current: () => Object.fromEntries([...limits.keys()].flatMap((family) => entryOf(family, retryAtMs(family)))),
   }
 }
 

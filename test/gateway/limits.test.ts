@@ -44,6 +44,9 @@ function limitsAt(startMs: number) {
 test('a clock that jumps ends no limit and makes none longer; what people see goes with the clock', () => {
   const { limits, time, pass } = limitsAt(NOW)
   expect(limits.note('opus', 60_000)).toBe(NOW + 60_000)
+  time.monotonicMs += 0.7
+  expect(limits.retryAtMs('opus')).toBe(NOW + 60_000)
+  time.monotonicMs -= 0.7
   const DAY = 86_400_000
   time.nowMs += DAY
   expect(limits.current()).toEqual({ opus: '2026-02-01T09:01:00.000Z' })
