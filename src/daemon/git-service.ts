@@ -108,6 +108,20 @@ function createRecovery(deps: GitServiceDeps, refs: RefDeps): Pick<GitService, '
   return { recover, warnings: () => warnings }
 }
 
+/** Puts a task's approved ref where the rows say, under its repository's lock. */
+function createSetRef(deps: GitServiceDeps, refs: RefDeps, repositoryOf: GitService['repositoryOf']) {
+  return ({ task, project }: { readonly task: string; readonly project: string }): Promise<void> => {
+    const [repository, ref] = [repositoryOf(project), approvedRef(task)]
+    deps.failpoint('review.ref')
+    return deps.workspaces.locks.withLock(repository, { timeoutMs: SYNC_TIMEOUT_MS, signal: deps.stopping }, async () => {
+      // a later approval may have come while this one waited
+      const commit = expectedRefs(deps, project).get(ref) ?? null
+      const earlier = (await listRefs(refs, repository, [ref])).get(ref) ?? null
+      if (earlier !== commit && !(await moveRef(refs, repository, ref, earlier, commit))) throw new Error(`${ref} cannot be moved`)
+    })
+  }
+}
+
 export async function createGitService(deps: GitServiceDeps): Promise<GitService> {
   const { log, failpoint, config, broker, workspaces } = deps
   const { gitRoot, locks, runHelper } = workspaces
@@ -135,20 +149,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   }
   const repositoryOf = (project: string): string => repositoryPath(gitRoot, business, project)
   const repacking = createRepacking({ ...refs, locks, log }, deps.stopping)
-  const approvedRefs = createApprovedRefs({
-    log,
-    stopping: deps.stopping,
-    setRef({ task, project }) {
-      const [repository, ref] = [repositoryOf(project), approvedRef(task)]
-      failpoint('review.ref')
-      return locks.withLock(repository, { timeoutMs: SYNC_TIMEOUT_MS, signal: deps.stopping }, async () => {
-        // a later approval may have come while this one waited
-        const commit = expectedRefs(deps, project).get(ref) ?? null
-        const earlier = (await listRefs(refs, repository, [ref])).get(ref) ?? null
-        if (earlier !== commit && !(await moveRef(refs, repository, ref, earlier, commit))) throw new Error(`${ref} cannot be moved`)
-      })
-    },
-  })
+  const approvedRefs = createApprovedRefs({ log, stopping: deps.stopping, setRef: createSetRef(deps, refs, repositoryOf) })
   const limits = { pushBytes, pushUnpackedBytes, pushObjects }
   const freeBytes = (): Promise<number> => freeBytesOf(gitRoot)
   const inspecting = { runHelper, globalConfig, gitRoot, log, checkTimeoutMs: CHECK_TIMEOUT_MS, limits }
