@@ -144,7 +144,7 @@ describe('a bus host', () => {
     await using world = new World()
     const host = await world.start()
     await world.must(['launch', 'coder'])
-    const runners = processesOf(world.root).filter((pid) => readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').includes('runner.mjs'))
+    const runners = processesOf(world.root).filter((pid) => readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').includes('runner.cjs'))
     expect(runners.length).toBeGreaterThan(0)
     // they do not hear SIGTERM: not hurried, the stop takes its ten seconds
     for (const pid of runners) process.kill(pid, 'SIGSTOP')
