@@ -56,7 +56,9 @@ function problemsOf(data: unknown): string[] {
 /** What stderr gets of a refusal: `error:`, its details, `hint:`. */
 export function toErrorLines(error: AppError): string[] {
   const details = problemsOf(error.data).filter((line) => !error.message.includes(line))
-  return [`error: ${error.message}`, ...details.map((line) => `  ${line}`), ...(error.hint === undefined ? [] : [`hint: ${error.hint}`])]
+  // scripts match the line of a start whose PM was refused
+  const line = error.message.startsWith('PM launch refused: ') ? error.message : `error: ${error.message}`
+  return [line, ...details.map((detail) => `  ${detail}`), ...(error.hint === undefined ? [] : [`hint: ${error.hint}`])]
 }
 
 /** A refused launch exits 3 whatever its code; so does its message say, which the host wrote as one fixed line. */

@@ -110,12 +110,12 @@ print('bound', flush=True)
 print(s.recv(100).decode(), flush=True)`
   for (const address of [join(root, 'd.sock'), `@mosaic-test-${String(process.pid)}`]) {
     const child = spawn('/usr/bin/python3', ['-c', receive, address], { stdio: ['ignore', 'pipe', 'inherit'] })
-    const lines: string[] = []
-    child.stdout.setEncoding('utf8').on('data', (text: string) => lines.push(text.trim()))
+    let output = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
     await once(child.stdout, 'data')
     sendDatagram(address, 'READY=1')
     await once(child, 'close')
-    expect(lines).toEqual(['bound', 'READY=1'])
+    expect(output).toBe('bound\nREADY=1\n')
   }
   expect(() => sendDatagram(join(root, 'none.sock'), 'x')).toThrow(/ENOENT/)
   expect(() => sendDatagram(`/${'x'.repeat(120)}`, 'x')).toThrow(/too long/)

@@ -21,7 +21,7 @@ function make(name: string, ageSeconds: number): string {
   return name
 }
 
-const UNLOCKED = ['snapshot-0123abcd.db', 'snapshot-0123abcd.db-wal', '.doctor-aB3dE6', '.node-0123456789ab', 'start.log.77']
+const UNLOCKED = ['snapshot-0123abcd.db', 'snapshot-0123abcd.db-wal', '.doctor-aB3dE6', '.node-0123456789ab', 'start-77.log']
 
 test('what only the holder of the host lock makes goes at once, the rest once nobody can be at work on it; nothing else does', () => {
   const gone = [make('probe-aB3dE6', 0), make('restore-aB3dE6', 0), ...UNLOCKED.map((name) => make(name, HOUR_S + 60))]

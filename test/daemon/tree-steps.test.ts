@@ -5,7 +5,8 @@ import { silentLog } from '../../src/core/log.ts'
 import { createTreeSteps } from '../../src/daemon/tree-steps.ts'
 import type { LaunchConfig } from '../../src/launch/ports.ts'
 import { createRunId } from '../../src/core/ids.ts'
-import type { SyncDeps } from '../../src/workspace/sync.ts'
+import { createRootGate } from '../../src/workspace/root-gate.ts'
+import { createRootLooks } from '../../src/workspace/root-state.ts'
 import { holdLock, openWorld, type World } from '../envroot/world.ts'
 
 const request = () => ({
@@ -33,8 +34,9 @@ const stepsOf = (w: World) =>
       helperCommand: [],
       gitRoot: `${w.root}/git`,
       locks: { withLock: (repository: string) => Promise.reject(new AppError('checkout-failed', repository)) },
-      rootLooks: { get: () => null, set: () => undefined },
-    } as unknown as SyncDeps,
+      rootLooks: createRootLooks(),
+      rootGate: createRootGate(),
+    },
     failpoint: () => undefined,
     diverged: new Map(),
     recoverGit: () => Promise.resolve(),

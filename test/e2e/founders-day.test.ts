@@ -67,7 +67,7 @@ test("the founder's day: init, start, ask, launch, push, review, close, fetch, a
 
   const night = await day.mosaic(['timeline', '--since', '1h'])
   const kinds = night.split('\n').map((line) => line.split('\t')[1])
-  expect([...new Set(kinds)].sort()).toEqual(['close', 'end', 'launch', 'message', 'push', 'request', 'verdict'])
+  expect([...new Set(kinds)].sort()).toEqual(['close', 'end', 'host', 'launch', 'message', 'push', 'request', 'verdict'])
   expect(night).toContain('host-lost')
   expect(await day.mosaic(['log', '--event', 'end'])).toMatch(/reason=host-lost/)
   expect(await day.mosaic(['trail', 'verify'])).toMatch(/^the trail holds: \d+ records/)
