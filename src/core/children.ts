@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { constants as osConstants } from 'node:os'
 import { openPair, posixSpawnProgram, type Program, waitFor, type Waited } from './posix-spawn.ts'
+import { signalName } from './signals.ts'
 
 /** A descriptor of ours, which stays ours; a stream; or /dev/null. */
 export type Stdio = number | 'pipe' | 'ignore'
@@ -25,8 +25,6 @@ export interface Children {
   /** Throws what exec(2) failed with as `code`. */
   start(program: Omit<Program, 'fds'> & { readonly stdio: readonly Stdio[] }): Child
 }
-
-const SIGNALS = new Map(Object.entries(osConstants.signals).map(([name, number]) => [number, name as NodeJS.Signals]))
 
 interface Ends {
   /** What the program gets. */
@@ -94,7 +92,7 @@ function toChild(started: Pick<Child, 'pid' | 'stdio'>, end: Promise<Waited>): C
       return how !== undefined && 'exitCode' in how ? how.exitCode : null
     },
     get signalCode() {
-      return how !== undefined && 'signal' in how ? (SIGNALS.get(how.signal) ?? null) : null
+      return how !== undefined && 'signal' in how ? (signalName(how.signal) ?? null) : null
     },
   }
 }

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { constants } from 'node:os'
 import type { Child } from '../core/children.ts'
 import { signalProcess } from '../core/kernel.ts'
 import type { Log } from '../core/log.ts'
 import { type ProcessId, waitGone } from '../core/proc.ts'
+import { signalName } from '../core/signals.ts'
 import type { CgroupLeaf } from './cgroup.ts'
 import type { StatusChannel } from './status.ts'
 
@@ -20,16 +20,9 @@ export interface SandboxEnd {
   readonly statusLost: boolean
 }
 
-/** Some have two names (SIGABRT, SIGIOT): the first is the one that people know, and of entries a map keeps the last. */
-const SIGNALS: ReadonlyMap<number, NodeJS.Signals> = new Map(
-  Object.entries(constants.signals)
-    .reverse()
-    .map(([name, number]) => [128 + number, name as NodeJS.Signals]),
-)
-
 /** A code as bubblewrap reports it. Pure. */
 export function toOutcome(code: number | null): Pick<SandboxEnd, 'exitCode' | 'signal'> {
-  const signal = code === null ? undefined : SIGNALS.get(code)
+  const signal = code === null ? undefined : signalName(code - 128)
   return signal === undefined ? { exitCode: code, signal: null } : { exitCode: null, signal }
 }
 

@@ -62,6 +62,12 @@ test('a signal that ended it is known by its name', async () => {
   expect([child.exitCode, child.signalCode]).toEqual([null, 'SIGTERM'])
 })
 
+test('a signal of two names has the one that people know', async () => {
+  const child = sh('kill -ABRT $$')
+  await child.exited
+  expect(child.signalCode).toBe('SIGABRT')
+})
+
 test.each([
   ['ENOENT', '/nonexistent/program'],
   ['EACCES', '/etc/passwd'],
