@@ -10,7 +10,9 @@ const installRoot = (): string => join(createRequire(import.meta.url).resolve('b
 const isAddonFailure = (error: unknown): boolean => errnoOf(error) === 'ERR_DLOPEN_FAILED' || messageOf(error).startsWith('Could not locate the bindings file')
 
 function addonMissing(error: unknown): AppError {
-  const why = messageOf(error).replaceAll(/\s*\n\s*/g, ' ')
+  const why = messageOf(error)
+    .replace(/\s*Tried:[^]*/, '')
+    .replaceAll(/\s*\n\s*/g, ' ')
   const message = `better-sqlite3 does not load in Node ${process.versions.node} (${process.execPath}): ${why}`
   return new AppError('program-missing', message, { hint: `cd ${installRoot()} && npm rebuild better-sqlite3`, cause: error })
 }
