@@ -177,12 +177,11 @@ describe.concurrent('turns', () => {
     await world.start()
     const founder = await world.founder()
     await founder.session('coder')
-    const answered = world.json(['ask', 'coder', 'WAIT 700\nSAY drained'])
+    const answered = world.json(['ask', 'coder', 'WAIT 3000\nSAY drained'])
+    const sent = async (): Promise<number> => (await founder.trail({ kind: 'message.sent' })).length
+    await until('its turn runs', async () => (await sent()) === 1 && (await founder.message('m1')).state === 'delivered')
     const waiting = world.json(['ask', 'reviewer', 'SAY never'])
-    await until(
-      'its turn runs',
-      async () => (await founder.trail({ kind: 'message.sent' })).length === 2 && (await founder.message('m1')).state === 'delivered',
-    )
+    await until('the other waits', async () => (await sent()) === 2)
     expect((await world.json(['bus', 'stop', '--drain', '20s'])).code).toBe(0)
     expect(await answered).toMatchObject({ code: 0, data: { result: { body: 'drained' } } })
     const { code, error } = await waiting
