@@ -72,9 +72,9 @@ function serveGit(deps: WorkDeps, scope: Scope): void {
   const { session, broker, toolSocket, log } = deps
   const listTasks = (): Promise<unknown> => broker.callOnce('task.list', { state: 'open' })
   const serve: GitCallsDeps['serve'] = async (caller, words, signal) => {
-    const any = AbortSignal.any([signal, deps.signal])
-    const door = toDoor({ ...deps, signal: any })
-    return (await import('./git/serve.ts')).serveGit({ session, door, listTasks }, caller, words, any)
+    const either = AbortSignal.any([signal, deps.signal])
+    const door = toDoor({ ...deps, signal: either })
+    return (await import('./git/serve.ts')).serveGit({ session, door, listTasks }, caller, words, either)
   }
   const calls = openGitCalls({ serve, log }, join(dirname(toolSocket), 'git'))
   scope.defer(() => calls[Symbol.dispose]())
