@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
+import { repeatEvery } from '../core/repeat.ts'
 
 /** Below this the run whose tree grew most is ended; above, only launches are refused. */
 export const LOW_BYTES = 512 * 1024 * 1024
@@ -103,16 +104,5 @@ export function createDiskWatch(deps: DiskWatchDeps): () => Promise<void> {
 }
 
 /** Looks every ten seconds; a look that fails is said and tried again. Returns the end of it. */
-export function startDiskWatch(deps: DiskWatchDeps): () => void {
-  const look = createDiskWatch(deps)
-  let looking = false
-  const timer = setInterval(() => {
-    if (looking) return
-    looking = true
-    look()
-      .catch((error: unknown) => deps.log.warn({ err: messageOf(error) }, 'looking at the disk failed'))
-      .finally(() => (looking = false))
-  }, INTERVAL_MS)
-  timer.unref()
-  return () => clearInterval(timer)
-}
+export const startDiskWatch = (deps: DiskWatchDeps): (() => void) =>
+  repeatEvery(INTERVAL_MS, createDiskWatch(deps), (error) => deps.log.warn({ err: messageOf(error) }, 'looking at the disk failed'))

@@ -19,7 +19,7 @@ import { catchSignals, type Signals } from './signals.ts'
 import { openSockets } from './sockets.ts'
 import { stopHost, type StopOptions } from './stop.ts'
 import { assertUnprivileged } from './user.ts'
-import { logTrailHead, watchDisk } from './upkeep.ts'
+import { logTrailHead, rotateRunnerLogs, watchDisk } from './upkeep.ts'
 import { watchEvents } from './watch.ts'
 
 export interface StartOptions {
@@ -133,6 +133,7 @@ async function live(life: Life, options: StartOptions, { scope, signals }: { rea
   // nobody watches a detached host: its start.log would grow with each event for ever, and host.log has them
   if (!isDetached(options.env)) scope.defer(watchEvents(host.store, say))
   scope.defer(watchDisk(host))
+  scope.defer(rotateRunnerLogs(host))
   scope.defer(logTrailHead(host))
   const refusal = options.pm ? await launchPm(life) : await warn(host)
   if (refusal === null && !host.stopping.signal.aborted) {

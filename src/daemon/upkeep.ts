@@ -1,5 +1,8 @@
 import { fstatSync } from 'node:fs'
-import { errnoOf } from '../core/errors.ts'
+import { errnoOf, messageOf } from '../core/errors.ts'
+import { repeatEvery } from '../core/repeat.ts'
+import { openRunDirectoryOf } from '../envroot/rundir.ts'
+import { rotateRunnerLog } from '../envroot/runner-log.ts'
 import { measureTree } from '../envroot/size.ts'
 import { type PinnedDir, walkTo } from '../envroot/pin.ts'
 import { measureDeleted } from '../sandbox/deleted-files.ts'
@@ -8,6 +11,9 @@ import type { Host } from './host.ts'
 
 const HEAD_INTERVAL_MS = 600_000
 const END_MS = 10_000
+const RUNNER_LOGS_INTERVAL_MS = 5000
+/** runner.log never takes much more than twice this: the present file and an earlier one. */
+const RUNNER_LOG_BYTES = 16 * 1024 * 1024
 
 const NOTHING: RunSize = { sizeBytes: 0, complete: true }
 
@@ -49,6 +55,23 @@ export function watchDisk(host: Host): () => void {
       live.stop(run, END_MS, 'disk-limit').catch((error: unknown) => log.error({ err: error, run }, 'ending a run failed'))
     },
   })
+}
+
+/** Puts aside what the runners of live runs logged, before it fills the disk. Returns the end of it. */
+export function rotateRunnerLogs({ store, dataRoot, live, deps }: Host): () => void {
+  const log = deps.log.child({ component: 'runner-logs' })
+  const rotate = async (run: string): Promise<void> => {
+    const record = store.sessions.get(run)
+    const dir = record === null ? null : openRunDirectoryOf({ dataRoot }, record.business, run)
+    if (dir === null) return
+    await rotateRunnerLog(dir, RUNNER_LOG_BYTES)
+      .catch((error: unknown) => log.warn({ run, err: messageOf(error) }, 'putting runner.log aside failed'))
+      .finally(dir.close)
+  }
+  const rotateAll = async (): Promise<void> => {
+    for (const run of live.runs()) await rotate(run)
+  }
+  return repeatEvery(RUNNER_LOGS_INTERVAL_MS, rotateAll, (error) => log.warn({ err: messageOf(error) }, 'looking at runner logs failed'))
 }
 
 /** Writes the trail's head into the log when it has moved: whoever collects the log can show that the trail was shortened or rewritten. */

@@ -4,8 +4,7 @@ import { openAppend, writeNew } from './files.ts'
 import { type PinnedDir, removeEmpty, walkTo } from './pin.ts'
 import { LAUNCHES } from './ports.ts'
 import { emptyOwn } from './remove.ts'
-
-const RUNNER_LOG = 'runner.log'
+import { RUNNER_LOG } from './runner-log.ts'
 
 interface RunDirDeps {
   readonly dataRoot: PinnedDir

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { followLines, readLines } from '../../src/cli/tail.ts'
@@ -25,6 +25,44 @@ test('the last lines of a file, all of them, none of them', async () => {
   expect(await readLines(file, 0)).toEqual([])
   writeFileSync(file, '')
   expect(await readLines(file, 5)).toEqual([])
+})
+
+test('the last lines begin in what was put aside', async () => {
+  for (const [name, text] of [
+    ['.2', 'one\ntwo\n'],
+    ['.1', 'three\n'],
+    ['', 'four\nfive\n'],
+    ['.4', 'of another log\n'],
+  ] as const)
+    writeFileSync(`${file}${name}`, text)
+  expect(await readLines(file, undefined)).toEqual(['one', 'two', 'three', 'four', 'five'])
+  expect(await readLines(file, 4)).toEqual(['two', 'three', 'four', 'five'])
+  expect(await readLines(file, 1)).toEqual(['five'])
+  const stop = new AbortController()
+  const lines = followLines(file, 3, stop)
+  const seen: unknown[] = []
+  while (seen.length < 3) seen.push((await lines.next()).value)
+  expect(seen).toEqual(['three', 'four', 'five'])
+  stop.abort()
+  await expect(lines.next()).rejects.toMatchObject({ name: 'AbortError' })
+})
+
+test('a followed log that is copied and emptied loses no line, a torn one neither', async () => {
+  writeFileSync(file, 'one\n')
+  const stop = new AbortController()
+  const lines = followLines(file, undefined, stop)
+  expect((await lines.next()).value).toBe('one')
+  appendFileSync(file, 'two\nthr')
+  expect((await lines.next()).value).toBe('two')
+  appendFileSync(file, 'ee\nfour\n')
+  copyFileSync(file, `${file}.1`)
+  truncateSync(file)
+  appendFileSync(file, 'five\n')
+  const seen: unknown[] = []
+  while (seen.length < 3) seen.push((await lines.next()).value)
+  expect(seen).toEqual(['three', 'four', 'five'])
+  stop.abort()
+  await expect(lines.next()).rejects.toMatchObject({ name: 'AbortError' })
 })
 
 test('a followed file: whole lines only, through rotation, a cut and characters split anywhere', async () => {

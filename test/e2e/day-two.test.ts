@@ -1,7 +1,7 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { World } from '../helpers/world.ts'
+import { until, World } from '../helpers/world.ts'
 
 interface BackupRow {
   readonly file: string
@@ -117,4 +117,24 @@ describe('backup and restore', () => {
     expect(existsSync(other)).toBe(false)
     expect(statSync(file).size).toBe(bytes.length)
   })
+})
+
+test("a long runner.log is put aside while its runner writes on, and 'logs' shows both", async () => {
+  await using world = new World()
+  const host = await world.start({ pm: true })
+  const [pm] = await world.must<{ run: string }[]>(['ps'])
+  const run = pm?.run ?? ''
+  const { path } = await world.must<{ path: string }>(['logs', run, '--path'])
+  const claimed = readFileSync(path, 'utf8')
+  expect(claimed).toContain(`pm claimed by run ${run}`)
+  const filling = `${'x'.repeat(99)}\n`.repeat(170_000)
+  appendFileSync(path, filling)
+  await until('the log is put aside', () => existsSync(`${path}.1`))
+  await until('and emptied', () => statSync(path).size === 0)
+  await world.must(['pause', 'pm'])
+  await until('the runner has said so', () => readFileSync(path, 'utf8').endsWith(' paused\n'))
+  expect(readFileSync(`${path}.1`, 'utf8')).toBe(claimed + filling)
+  const shown = await world.must<{ text: string }>(['logs', run])
+  expect(shown.text).toBe(claimed + filling + readFileSync(path, 'utf8'))
+  await host.stop()
 })
