@@ -1,13 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
-import { packageRoot } from '../core/paths.ts'
+import { readVersion } from '../core/paths.ts'
 import { runProgram } from './program.ts'
-
-function readVersion(): string {
-  const found: unknown = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'))
-  return typeof found === 'object' && found !== null && 'version' in found && typeof found.version === 'string' ? found.version : 'unknown'
-}
 
 const onInterrupt = (handler: () => void): void => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, handler)

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { AppError, messageOf } from '../core/errors.ts'
 import { nativeAddonPath } from '../core/kernel.ts'
-import { packageRoot } from '../core/paths.ts'
+import { builtFile, packageRoot } from '../core/paths.ts'
 import { loadSqlite } from '../store/sqlite.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
 import type { Patient } from './patient.ts'
@@ -45,8 +45,8 @@ function checkAddons(): Finding {
 const FILES = ['cli.mjs', 'runner.cjs', 'prepare.mjs']
 
 function checkBuild(): Finding {
-  const missing = FILES.map((name) => join(packageRoot(), 'dist', name)).filter((path) => !existsSync(path))
-  if (missing.length === 0) return ok('build', join(packageRoot(), 'dist'))
+  const missing = FILES.map(builtFile).filter((path) => !existsSync(path))
+  if (missing.length === 0) return ok('build', builtFile(''))
   return fail({ name: 'build', code: 'program-missing', message: `${missing.join(', ')} is missing`, remedy: `npm run build --prefix ${packageRoot()}` })
 }
 
