@@ -50,6 +50,7 @@ try() {
 
   second_host
   if [[ $SCOPE == system ]]; then
+    drain
     hang
     say "security: $(systemd-analyze security --no-pager $UNIT | tail -n 1)"
   fi
@@ -80,12 +81,42 @@ second_host() {
   ctl reset-failed $UNIT
 }
 
-# A bus host that hangs is ended by the watchdog, with its sandboxes, and comes back.
-hang() {
-  local pid drop_in=/run/systemd/system/$UNIT.d
+# with_settings LINE… -- COMMAND: the unit with other settings while the command runs.
+with_settings() {
+  local drop_in=/run/systemd/system/$UNIT.d lines=()
+  while [[ $1 != -- ]]; do
+    lines+=("$1")
+    shift
+  done
   mkdir -p "$drop_in"
-  printf '[Service]\nWatchdogSec=3\nTimeoutAbortSec=3\nTimeoutStopSec=3\n' >"$drop_in/hang.conf"
+  printf '%s\n' '[Service]' "${lines[@]}" >"$drop_in/story.conf"
   systemctl daemon-reload
+  "${@:2}"
+  rm -r "$drop_in"
+  systemctl daemon-reload
+}
+
+# A drain takes the time that it was given, however short systemd's own for a stop.
+drain() { with_settings TimeoutStopSec=3 -- drain_long; }
+works() { pgrep -u $USER_NAME -x sleep >/dev/null; }
+drain_long() {
+  local asked started answer=/tmp/answer
+  ctl start $UNIT
+  as_ada mosaic launch coder >/dev/null
+  as_ada mosaic ask coder 'RUN sleep 9; echo slept' >$answer &
+  asked=$!
+  until_true 'the coder works' works
+  started=$SECONDS
+  as_ada mosaic bus stop --drain 60s >/dev/null
+  wait $asked || die 'who asked got no answer'
+  say "bus stop --drain 60s with TimeoutStopSec=3: after $((SECONDS - started)) s, who asked was told \"$(tail -n 1 $answer)\", Result=$(show Result) ExecMainStatus=$(show ExecMainStatus) NRestarts=$(show NRestarts)"
+  [[ $(tail -n 1 $answer) == slept && $(show Result) == success ]] || die 'the drain was cut off'
+}
+
+# A bus host that hangs is ended by the watchdog, with its sandboxes, and comes back.
+hang() { with_settings WatchdogSec=3 TimeoutAbortSec=3 TimeoutStopSec=3 -- hang_and_return; }
+hang_and_return() {
+  local pid
   ctl start $UNIT
   pid=$(show MainPID)
   kill -STOP "$pid"
@@ -93,8 +124,6 @@ hang() {
   until_true 'the PM is back' pm_runs
   say "SIGSTOP of $pid: $(journalctl --no-pager -o cat -u $UNIT | grep -oE 'Watchdog timeout.*' | tail -n 1) Back as $(show MainPID), NRestarts=$(show NRestarts)"
   ctl stop $UNIT
-  rm -r "$drop_in"
-  systemctl daemon-reload
 }
 
 leaves() {
