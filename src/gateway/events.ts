@@ -1,19 +1,20 @@
+import { createGathered } from '../core/gather.ts'
+
 const NEWLINE = 0x0a
 /** Longer lines carry content, never usage: they are passed over, so that no answer grows the host. */
 const LINE_BYTES = 1024 * 1024
 
 /** Calls back with every whole line, however its bytes arrive; an overlong one comes as an empty comment. */
 function createLineReader(onLine: (line: string) => void): (chunk: Buffer) => void {
-  let parts: Buffer[] = []
+  const line = createGathered()
   let length = 0
   const add = (piece: Buffer): void => {
     length += piece.length
-    if (length > LINE_BYTES) parts = []
-    else if (piece.length > 0) parts.push(piece)
+    if (length > LINE_BYTES) line.take()
+    else line.push(piece)
   }
   const end = (): void => {
-    onLine(length > LINE_BYTES ? ':' : Buffer.concat(parts).toString('utf8').replace(/\r$/, ''))
-    parts = []
+    onLine(length > LINE_BYTES ? ':' : line.take().toString('utf8').replace(/\r$/, ''))
     length = 0
   }
   return (chunk) => {

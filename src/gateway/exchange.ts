@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises'
 import { toTimestamp, type Clock } from '../core/clock.ts'
 import { AppError, errnoOf, messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
+import type { HeldBody } from './body.ts'
 import type { Credential } from './credential.ts'
 import { toClientHeaders, toUpstreamHeaders } from './headers.ts'
 import type { CredentialHealth } from './health.ts'
@@ -24,7 +25,8 @@ export interface Exchange {
   readonly family: string
   readonly credential: Credential
   readonly target: ParsedTarget
-  readonly body: Buffer
+  /** Released as soon as the answer begins. */
+  readonly body: HeldBody
   /** The tokens of the answer, once, when it was answered at all. */
   readonly onUsage: (usage: AnswerUsage) => void
 }
@@ -39,11 +41,13 @@ async function send(deps: ExchangeDeps, { run, credential, target, body }: Excha
   const { provider, log } = deps
   const headers = toUpstreamHeaders(request, credential, { host: provider.host, bytes: body.length })
   try {
-    return await provider.send({ target: `${target.path}${target.query}`, headers, body }, signal)
+    return await provider.send({ target: `${target.path}${target.query}`, headers, body: body.bytes }, signal)
   } catch (error) {
     if (signal.aborted) throw new AppError('timeout', 'the exchange took too long or its session ended', { cause: error })
     log.warn({ run, why: errnoOf(error) ?? messageOf(error) }, 'model provider unreachable')
     throw error instanceof AppError ? error : new AppError('provider-unreachable', 'the model provider could not be reached', { cause: error })
+  } finally {
+    body.release()
   }
 }
 

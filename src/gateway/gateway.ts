@@ -4,11 +4,11 @@ import type { Clock } from '../core/clock.ts'
 import { RUN_ID_PATTERN } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import type { Environment, Placeholder } from '../harness/contract.ts'
-import { createBudget } from './body.ts'
+import { createBodyMemory } from './body.ts'
 import { createPlaceholder, findCredential } from './credential.ts'
 import { createCredentialHealth } from './health.ts'
 import { createFamilyLimits } from './limits.ts'
-import { listenHttp, type PeerDeadlines } from './listen.ts'
+import { createPlaces, listenHttp, type PeerDeadlines } from './listen.ts'
 import { createProvider, type ProviderDeadlines, toProviderUrl } from './provider.ts'
 import { createSessionHandler, type ServedRun, type SessionDeps, type SessionHandler } from './session.ts'
 
@@ -17,7 +17,7 @@ export interface GatewayBounds extends PeerDeadlines, ProviderDeadlines {
   /** A whole exchange, from its body to the end of its answer. */
   readonly exchangeMs: number
   readonly bodyBytes: number
-  /** Bodies of all runs that wait to be passed on. */
+  /** Bodies of all runs whose answers have not begun. */
   readonly allBodiesBytes: number
   /** Connections of all runs. */
   readonly allConnections: number
@@ -89,9 +89,10 @@ export function openGateway({ log, clock, env, directory, familyOf, record, boun
   const all = { ...BOUNDS, ...bounds }
   const credential = findCredential(env)
   const provider = createProvider(toProviderUrl(env), all)
-  const deps: SessionDeps = { log, clock, provider, limits, health, familyOf, record, budget: createBudget(all.allBodiesBytes), ...all }
+  const deps: SessionDeps = { log, clock, provider, limits, health, familyOf, record, ...all }
   const runs = new Map<string, OpenRun>()
-  const places = createBudget(all.allConnections)
+  const shareOfMemory = createBodyMemory(all.allBodiesBytes)
+  const places = createPlaces(all.allConnections)
   removeLeftover(directory)
   log.info({ provider: provider.host, credential: credential?.variable ?? null }, 'model gateway opened')
 
@@ -106,7 +107,7 @@ export function openGateway({ log, clock, env, directory, familyOf, record, boun
     async open(served) {
       const access = credential === null ? null : { credential, placeholder: createPlaceholder(credential) }
       const path = join(directory, socketName(served.run))
-      const handler = createSessionHandler(deps, { served, access })
+      const handler = createSessionHandler(deps, { served, share: shareOfMemory(), access })
       runs.set(served.run, { listener: await listenHttp(handler.onRequest, { ...all, places }, path), handler })
       return { path, placeholder: access?.placeholder ?? null }
     },

@@ -17,9 +17,25 @@ const CONNECTIONS = 16
 
 /** Places for connections, which all runs share. */
 export interface Places {
-  take(count: number): boolean
-  give(count: number): void
+  /** false: there is none left. */
+  take(): boolean
+  give(): void
 }
+
+export function createPlaces(count: number): Places {
+  let left = count
+  return {
+    take() {
+      if (left === 0) return false
+      left -= 1
+      return true
+    },
+    give() {
+      left += 1
+    },
+  }
+}
+
 const CHECK_MS = 500
 
 /**
@@ -42,8 +58,8 @@ export async function listenHttp(
   const server = createServer(options, onRequest)
   server.maxConnections = CONNECTIONS
   server.on('connection', (socket) => {
-    if (!places.take(1)) return void socket.destroy()
-    socket.once('close', () => places.give(1))
+    if (!places.take()) return void socket.destroy()
+    socket.once('close', () => places.give())
   })
   const umask = process.umask(0o177)
   try {

@@ -18,7 +18,8 @@ interface ProviderRequest {
   /** Path and query, below the provider's own path. */
   readonly target: string
   readonly headers: http.OutgoingHttpHeaders
-  readonly body: Buffer
+  /** Not held on to once it is sent. */
+  readonly body: () => Buffer
 }
 
 /** The one server that requests are passed on to, fixed when the host starts. */
@@ -66,7 +67,7 @@ export function createProvider(url: URL, { connectMs, idleMs }: ProviderDeadline
         sent.setTimeout(idleMs, () => sent.destroy(new AppError('timeout', 'the model provider was silent for too long')))
         sent.on('response', resolve)
         sent.on('error', reject)
-        sent.end(body)
+        sent.end(body())
       }),
     [Symbol.dispose]: () => agent.destroy(),
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError, codeOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import type { Placeholder } from '../harness/contract.ts'
-import { type Budget, readBody } from './body.ts'
+import { type MemoryShare, readBody } from './body.ts'
 import type { Credential } from './credential.ts'
 import { type ExchangeDeps, passThrough } from './exchange.ts'
 import { assertPlaceholder } from './headers.ts'
@@ -34,7 +34,6 @@ export interface UsageEntry extends AnswerUsage {
 
 export interface SessionDeps extends ExchangeDeps {
   readonly log: Log
-  readonly budget: Budget
   readonly bodyBytes: number
   readonly exchangeMs: number
   readonly familyOf: (model: string) => string | null
@@ -74,24 +73,26 @@ interface Pair {
 
 interface Session {
   readonly served: ServedRun
+  /** Of the memory for bodies. */
+  readonly share: MemoryShare
   /** null: the host holds no credential. */
   readonly access: Access | null
 }
 
-async function serve(deps: SessionDeps, { served, access }: Session, pair: Pair): Promise<void> {
+async function serve(deps: SessionDeps, { served, share, access }: Session, pair: Pair): Promise<void> {
   const { request, response } = pair
   const bounds = boundsOf(response, deps.exchangeMs)
   const target = parseTarget(request.method ?? '', request.url ?? '')
   if (access === null) throw new AppError('no-session-credential', 'the bus host holds no credential for a model provider')
   assertPlaceholder(request, access.placeholder.value)
   if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') throw new AppError('invalid-request', 'the body is compressed')
-  const body = await readBody(request, { limitBytes: deps.bodyBytes, budget: deps.budget })
+  const body = await readBody(request, { limitBytes: deps.bodyBytes, share })
   try {
-    const model = await assertModels(body.bytes, served, bounds)
+    const model = await assertModels(body.bytes(), served, bounds)
     const { run, instance, role, task } = served
     const family = deps.familyOf(model) ?? served.family
     const onUsage = (usage: AnswerUsage): void => deps.record({ run, instance, role, task, family, model, ...usage })
-    await passThrough(deps, { run, family, credential: access.credential, target, body: body.bytes, onUsage }, pair, bounds)
+    await passThrough(deps, { run, family, credential: access.credential, target, body, onUsage }, pair, bounds)
   } finally {
     body.release()
   }

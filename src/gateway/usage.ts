@@ -1,3 +1,4 @@
+import { createGathered } from '../core/gather.ts'
 import { createEventReader } from './events.ts'
 
 /** Tokens as the provider counts them: `input` without what was read from or written to its cache. */
@@ -67,16 +68,16 @@ function createStreamReader(): UsageReader {
 }
 
 function createJsonReader(): UsageReader {
-  let chunks: Buffer[] = []
-  let bytes = 0
+  const answer = createGathered()
+  let fits = true
   return {
     push(chunk) {
-      bytes += chunk.length
-      if (bytes > JSON_BYTES) chunks = []
-      else chunks.push(chunk)
+      fits &&= answer.length + chunk.length <= JSON_BYTES
+      if (fits) answer.push(chunk)
+      else answer.take()
     },
     result() {
-      const { usage } = parse(Buffer.concat(chunks).toString('utf8'))
+      const { usage } = parse(fits ? answer.take().toString('utf8') : '')
       return { ...update(NOTHING, usage), complete: isObject(usage) }
     },
     failure: () => null,

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { AppError } from '../core/errors.ts'
+import { createGathered } from '../core/gather.ts'
 
 /** Bytes of a frame, its newline included, per socket. */
 export const FRAME_LIMIT = { launch: 4096, git: 4096, bus: 512 * 1024, control: 512 * 1024 } as const
@@ -19,22 +20,19 @@ export interface LineDecoder {
 }
 
 export function createLineDecoder(limit: number): LineDecoder {
-  let parts: Buffer[] = []
-  let length = 0
-  const take = (tail: Buffer): Buffer => {
-    const line = parts.length === 0 ? tail : Buffer.concat([...parts, tail])
-    parts = []
-    length = 0
-    return line
+  const begun = createGathered()
+  const end = (tail: Buffer): Buffer => {
+    if (begun.length === 0) return tail
+    begun.push(tail)
+    return begun.take()
   }
   const pushOne = (chunk: Buffer): { line: Buffer; rest: Buffer } | undefined => {
     const at = chunk.indexOf(NEWLINE)
     const own = at === -1 ? chunk.length : at
     // a line of limit - 1 bytes and its newline is whole; limit bytes without one can no longer become a frame
-    if (length + own >= limit) refuse(`a frame is at most ${String(limit)} bytes`)
-    if (at !== -1) return { line: take(chunk.subarray(0, at)), rest: chunk.subarray(at + 1) }
-    if (chunk.length > 0) parts.push(chunk)
-    length += chunk.length
+    if (begun.length + own >= limit) refuse(`a frame is at most ${String(limit)} bytes`)
+    if (at !== -1) return { line: end(chunk.subarray(0, at)), rest: chunk.subarray(at + 1) }
+    begun.push(chunk)
     return undefined
   }
   return {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Child } from '../core/children.ts'
+import { createGathered } from '../core/gather.ts'
 
 /** SIGKILLed, and still there: it hangs in the kernel (a dead mount). It is left behind. */
 const LAST_WAIT_MS = 2000
@@ -37,15 +38,13 @@ function keepTail(stream: Readable | null | undefined, limitBytes: number): () =
 }
 
 function keepAll(stream: Readable | null | undefined, limitBytes: number, onOverflow: () => void): () => Buffer {
-  const chunks: Buffer[] = []
-  let size = 0
+  const kept = createGathered()
   stream?.on('data', (chunk: Buffer) => {
-    const room = limitBytes - size
-    size += chunk.length
-    if (room > 0) chunks.push(chunk.subarray(0, room))
+    const room = limitBytes - kept.length
+    kept.push(chunk.subarray(0, room))
     if (chunk.length > room) onOverflow()
   })
-  return () => Buffer.concat(chunks)
+  return kept.take
 }
 
 /** SIGKILL for a child and its group, which it leads; nothing once it has been waited for, since its pid may be another's then. */

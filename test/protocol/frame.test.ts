@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { heldBytes } from '../helpers/memory.ts'
 import { createLineDecoder, FRAME_LIMIT, parseFrame, toFrame } from '../../src/protocol/frame.ts'
 
 const refusal = expect.objectContaining({ code: 'invalid-request' }) as unknown
@@ -36,6 +37,15 @@ describe('the line decoder', () => {
     expect(decoder.push(Buffer.from('56789\n'))).toHaveLength(1)
     decoder.push(Buffer.from('123456789'))
     expect(() => decoder.push(Buffer.from('0'))).toThrow(refusal)
+  })
+
+  test('holds little more than the bytes of a line that comes one by one', () => {
+    const COUNT = 300_000
+    const decoder = createLineDecoder(FRAME_LIMIT.bus)
+    const before = heldBytes()
+    for (let n = 0; n < COUNT; n++) decoder.push(Buffer.from('x'))
+    expect(heldBytes() - before).toBeLessThan(10 * COUNT)
+    expect(decoder.push(Buffer.from('\n')).map(({ length }) => length)).toEqual([COUNT])
   })
 
   test('leaves what follows the first line with the caller', () => {
