@@ -2,7 +2,7 @@ import { type ConfigProblem, formatProblem } from '../config/problem.ts'
 import { AppError, messageOf } from '../core/errors.ts'
 import { CODES } from '../core/codes.ts'
 import { toFileError } from '../core/file-error.ts'
-import { escapeText, toSafeJson } from '../core/escape.ts'
+import { escapeLine, escapeText, toSafeJson } from '../core/escape.ts'
 import type { GlobalOptions, Output, Result, Style } from './context.ts'
 import { block } from './render.ts'
 
@@ -25,7 +25,7 @@ export function createOutput(deps: { stdout: Sink; stderr: Sink; env: NodeJS.Pro
     columns: stdout.columns ?? DEFAULT_COLUMNS,
     style: (name, text) => (coloured ? `\x1b[${String(SGR[name])}m${text}\x1b[0m` : text),
     write: (text) => void stdout.write(text),
-    note: (line) => void stderr.write(block(escapeText(line))),
+    note: (line) => void stderr.write(`${escapeLine(line)}\n`),
     emit: (result) => output.write(toText(result, options)),
   }
   return output

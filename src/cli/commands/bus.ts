@@ -37,7 +37,10 @@ async function startHost(context: CliContext, { business, pm, detach }: StartOpt
       pm,
       detach,
       env: context.env,
-      say: (line) => (forPrograms(context) ? context.out.note(line) : context.out.write(`${line}\n`)),
+      say(text) {
+        if (!forPrograms(context)) { context.out.write(`${text}\n`); return; }
+        for (const line of text.split('\n')) context.out.note(line)
+      },
       onReady: (row) => (forPrograms(context) ? context.out.emit(statusResult(context, row)) : undefined),
     })
   } catch (error) {

@@ -45,7 +45,7 @@ async function sync(context: CliContext, input: Input): Promise<Result> {
   if (input.flag('dryRun') && !force) throw toUsage('--dry-run goes with --force: without it main only goes forward', 'mosaic repo list')
   if (input.flag('dryRun') && project !== undefined) return wouldForce(context, project)
   const rows = await (await context.control()).call('repo.sync', { ...(project === undefined ? {} : { project }), ...(force ? { force } : {}) })
-  if (force) context.out.note(rows.map((row) => `main of ${escapeLine(row.project)} is what its root says`).join('\n'))
+  if (force) for (const row of rows) context.out.note(`main of ${row.project} is what its root says`)
   return { ...toResult(context, rows), exit: rows.some((row) => row.mainDiverged) ? GATE_CLOSED : 0 }
 }
 
