@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BAD_COMMITS, BAD_GITMODULES, BAD_TREES, type TreeEntry } from '../../fixtures/git/bad-objects.ts'
 import { AppError } from '../../src/core/errors.ts'
+import type { IntakeDeps } from '../../src/git/intake.ts'
+import { advanceRef, type RefStep } from '../../src/git/ref-file.ts'
 import { snapshot } from '../workspace/world.ts'
 import { packOfZeros } from './bundles.ts'
 import { type GitWorld, makeGitWorld } from './world.ts'
@@ -272,6 +274,32 @@ describe('history', () => {
     expect(tip('t-late')).toBe('')
     await w.push('t-late', w.forge.honest(commit, w.base), commit)
     expect(tip('t-late')).toBe(commit)
+  })
+})
+
+describe('a ref that moved although its move failed, as when its directory cannot be synced', () => {
+  const advance = async (step: RefStep): Promise<boolean> => {
+    expect(await advanceRef(step)).toBe(true)
+    throw Object.assign(new Error('EMFILE: open'), { code: 'EMFILE' })
+  }
+  const files = (): unknown => Object.entries(snapshot(w.repository)).filter(([, what]) => !what.startsWith('40'))
+
+  test('goes back, and its objects with it', async () => {
+    const one = w.forge.commit(goodTree, w.base)
+    const before = files()
+    await expect(w.push('t-unsynced', w.forge.honest(one, w.base), one, { intake: { advance } })).rejects.toThrow('EMFILE')
+    expect(files()).toEqual(before)
+    await w.push('t-unsynced', w.forge.honest(one, w.base), one) // the control
+    const two = w.forge.commit(goodTree, one)
+    await expect(w.push('t-unsynced', w.forge.honest(two, one), two, { intake: { advance } })).rejects.toThrow('EMFILE')
+    expect(tip('t-unsynced')).toBe(one)
+  })
+  test('keeps its objects when it cannot go back: the repository stays whole', async () => {
+    const one = w.forge.commit(goodTree, w.base)
+    const runHelper: IntakeDeps['runHelper'] = (request) => (request.command.includes('update-ref') ? Promise.reject(new Error('EMFILE')) : w.runHelper(request))
+    await expect(w.push('t-stuck', w.forge.honest(one, w.base), one, { intake: { advance, runHelper } })).rejects.toThrow('EMFILE')
+    expect(tip('t-stuck')).toBe(one)
+    expect(w.git(w.repository, 'fsck', '--full', '--strict')).toBe('')
   })
 })
 
