@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { silentLog } from '../../src/core/log.ts'
@@ -187,6 +188,22 @@ test('a lock held by another process is busy in time, and free afterwards', asyn
   await first
   expect(await second).toBe('second')
   expect(await mine.withLock(w.repository, { timeoutMs: 300 }, () => Promise.resolve('in'))).toBe('in')
+})
+
+test('the wait for a lock that another process holds, or an earlier of ours, ends when it is cancelled; nothing is run then', async () => {
+  const [mine, theirs] = [createRepositoryLocks({ log: silentLog }), createRepositoryLocks({ log: silentLog })]
+  let runs = 0
+  const run = (signal: AbortSignal): Promise<number> => mine.withLock(w.repository, { timeoutMs: 3000, signal }, () => Promise.resolve(++runs))
+  const cancel = new AbortController()
+  await theirs.withLock(w.repository, { timeoutMs: 1000 }, async () => {
+    const asked = Promise.allSettled([run(cancel.signal), run(cancel.signal), run(AbortSignal.abort())])
+    await turnOfTheLoop() // by now the first asks for the lock, and the second for its turn
+    cancel.abort()
+    for (const one of await asked) expect(one).toMatchObject({ status: 'rejected', reason: { code: 'interrupted' } })
+  })
+  await expect(run(cancel.signal)).rejects.toMatchObject({ code: 'interrupted' })
+  expect(runs).toBe(0)
+  expect(await run(new AbortController().signal)).toBe(1) // the control
 })
 
 test("a diff shows an agent's text and runs none of its drivers; acting files are named", async () => {
