@@ -129,7 +129,6 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const globalConfig = await ensureGlobalConfig(gitRoot)
   const refs = { runHelper, globalConfig }
   const { recover, warnings } = createRecovery(deps, refs)
-  const { pushBytes, pushUnpackedBytes, pushObjects } = config.current().system.limits
   const ports: Omit<GitServerDeps['ports'], 'authenticate'> = {
     beginPush: async (principal, target) => {
       broker.budget.assertRoom(principal)
@@ -150,9 +149,8 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const repositoryOf = (project: string): string => repositoryPath(gitRoot, business, project)
   const repacking = createRepacking({ ...refs, locks, log }, deps.stopping)
   const approvedRefs = createApprovedRefs({ log, stopping: deps.stopping, setRef: createSetRef(deps, refs, repositoryOf) })
-  const limits = { pushBytes, pushUnpackedBytes, pushObjects }
   const freeBytes = (): Promise<number> => freeBytesOf(gitRoot)
-  const inspecting = { runHelper, globalConfig, gitRoot, log, checkTimeoutMs: CHECK_TIMEOUT_MS, limits }
+  const inspecting = { runHelper, globalConfig, gitRoot, log, checkTimeoutMs: CHECK_TIMEOUT_MS, limits: () => config.current().system.limits }
   const ready = createReadyInspectors(inspecting)
   const server = { ...inspecting, locks, failpoint, freeBytes, ready }
   return {

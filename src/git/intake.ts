@@ -13,10 +13,15 @@ import { advanceRef, refOf, type RefStep } from './ref-file.ts'
 import { moveRef, readHeads } from './refs.ts'
 import { MAIN_REF, repositoryPath, workRef } from './repository.ts'
 
+export interface PushLimits {
+  readonly pushUnpackedBytes: number
+  readonly pushObjects: number
+}
+
 export interface IntakeDeps extends InspectDeps {
   readonly gitRoot: string
   readonly locks: RepositoryLocks
-  readonly limits: { readonly pushUnpackedBytes: number; readonly pushObjects: number }
+  readonly limits: () => PushLimits
   readonly failpoint: Failpoint
   readonly log: Log
   /** By default our own hand; a test gives a disk that is full. */
@@ -69,8 +74,8 @@ async function readHeader(path: string): Promise<{ header: BundleHeader; objects
 
 async function judgeHeader(deps: IntakeDeps, { directory, commit }: IncomingPush): Promise<BundleHeader> {
   const { header, objects } = await readHeader(join(directory, 'bundle'))
-  if (objects > deps.limits.pushObjects)
-    throw new AppError('bundle-too-big', `a push of ${String(objects)} objects; at most ${String(deps.limits.pushObjects)} are allowed`)
+  const { pushObjects } = deps.limits()
+  if (objects > pushObjects) throw new AppError('bundle-too-big', `a push of ${String(objects)} objects; at most ${String(pushObjects)} are allowed`)
   if (header.tip !== commit) throw new AppError('bundle-invalid', `the bundle's tip ${header.tip} is not the commit ${commit} of the request`)
   return header
 }

@@ -23,7 +23,7 @@ import { assertFree, orDiskFull } from './disk-full.ts'
 import { bundleFor, type FetchDeps, tipsOf } from './fetch.ts'
 import { type Incoming, openIncoming } from './incoming.ts'
 import type { ReadyInspector, ReadyInspectors } from './ready.ts'
-import { type IntakeDeps, type PushRows, receivePush } from './intake.ts'
+import { type IntakeDeps, type PushLimits, type PushRows, receivePush } from './intake.ts'
 import { entriesOf, MAIN_REF, repositoryPath } from './repository.ts'
 
 /** What the git socket asks of the parts that know rights, tasks and rows. All refusals are AppErrors. */
@@ -57,7 +57,7 @@ export interface GitTimes {
 export const GIT_TIMES: GitTimes = { firstFrameMs: 10_000, totalMs: 600_000, windowMs: 60_000, windowBytes: 64 * 1024, lingerMs: 5000 }
 
 export interface GitServerDeps extends Omit<IntakeDeps, 'limits'>, FetchDeps {
-  readonly limits: IntakeDeps['limits'] & { readonly pushBytes: number }
+  readonly limits: () => PushLimits & { readonly pushBytes: number }
   readonly ports: GitPorts
   /** What is free on the disk of the repositories. */
   readonly freeBytes: () => Promise<number>
@@ -124,9 +124,10 @@ async function openQuarantine({ ready: inspectors, gitRoot }: GitServerDeps, run
 }
 
 async function push(deps: GitServerDeps, principal: SessionPrincipal, header: PushHeader, exchange: Exchange): Promise<void> {
-  const { ports, gitRoot, limits } = deps
+  const { ports, gitRoot } = deps
+  const { pushBytes } = deps.limits()
   const { project, task, commit, size } = header
-  if (size > limits.pushBytes) throw new AppError('bundle-too-big', `a bundle of ${String(size)} bytes; at most ${String(limits.pushBytes)} are allowed`)
+  if (size > pushBytes) throw new AppError('bundle-too-big', `a bundle of ${String(size)} bytes; at most ${String(pushBytes)} are allowed`)
   await ports.beginPush(principal, { project, task })
   const visible = await ports.fetchable(principal, { project, task: undefined })
   assertFree(await deps.freeBytes(), size)

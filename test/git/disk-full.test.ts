@@ -90,7 +90,7 @@ async function reply(size: number, bytes: Buffer, commit: string, more: Partial<
     syncMain: () => Promise.resolve(),
   }
   const freeBytes = (): Promise<number> => Promise.resolve(2 ** 40)
-  const deps: GitServerDeps = { ...w.intake, limits: { ...w.intake.limits, pushBytes: 100 * MIB }, ports, freeBytes, log: silentLog, ...more }
+  const deps: GitServerDeps = { ...w.intake, limits: () => ({ ...w.intake.limits(), pushBytes: 100 * MIB }), ports, freeBytes, log: silentLog, ...more }
   const served: Promise<void>[] = []
   await using _listener = await listenUnix({ maxConnections: 4, onConnection: (socket) => served.push(serveGit(deps, socket)) }, w.path('git.sock'))
   const socket = connect({ path: w.path('git.sock'), allowHalfOpen: true })

@@ -232,9 +232,9 @@ describe('limits', () => {
     const commit = w.forge.commit(goodTree, w.base)
     const blobs = Array.from({ length: 12 }, (_, n) => w.forge.object('blob', `blob ${String(n)}`))
     const bytes = w.forge.bundle({ tip: commit, prerequisites: [w.base], objects: [commit, ...blobs] })
-    const intake = { limits: { pushObjects: 12, pushUnpackedBytes: 1 << 26 } }
-    await expect(w.push('t-many', bytes, commit, { intake })).rejects.toMatchObject({ code: 'bundle-too-big' })
-    expect(await w.push('t-many', bytes, commit, { intake: { limits: { pushObjects: 13, pushUnpackedBytes: 1 << 26 } } })).toMatchObject({ commit })
+    const upTo = (pushObjects: number): Partial<IntakeDeps> => ({ limits: () => ({ pushObjects, pushUnpackedBytes: 1 << 26 }) })
+    await expect(w.push('t-many', bytes, commit, { intake: upTo(12) })).rejects.toMatchObject({ code: 'bundle-too-big' })
+    expect(await w.push('t-many', bytes, commit, { intake: upTo(13) })).toMatchObject({ commit })
   })
   test('checks that take too long', async () => {
     const commit = w.forge.commit(goodTree, w.base)
@@ -296,7 +296,8 @@ describe('a ref that moved although its move failed, as when its directory canno
   })
   test('keeps its objects when it cannot go back: the repository stays whole', async () => {
     const one = w.forge.commit(goodTree, w.base)
-    const runHelper: IntakeDeps['runHelper'] = (request) => (request.command.includes('update-ref') ? Promise.reject(new Error('EMFILE')) : w.runHelper(request))
+    const runHelper: IntakeDeps['runHelper'] = (request) =>
+      request.command.includes('update-ref') ? Promise.reject(new Error('EMFILE')) : w.runHelper(request)
     await expect(w.push('t-stuck', w.forge.honest(one, w.base), one, { intake: { advance, runHelper } })).rejects.toThrow('EMFILE')
     expect(tip('t-stuck')).toBe(one)
     expect(w.git(w.repository, 'fsck', '--full', '--strict')).toBe('')

@@ -48,7 +48,7 @@ const ports: GitPorts = {
 async function listen(more: Partial<GitServerDeps> = {}): Promise<void> {
   const deps: GitServerDeps = {
     ...w.intake,
-    limits: { ...w.intake.limits, pushBytes: 1024 * 1024 },
+    limits: () => ({ ...w.intake.limits(), pushBytes: 1024 * 1024 }),
     ports,
     freeBytes: () => Promise.resolve(2 ** 40),
     log: silentLog,
