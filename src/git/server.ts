@@ -40,7 +40,7 @@ export interface GitPorts {
   /** The tasks whose work this run may fetch. `not-permitted`, `project-not-found`, `task-not-found`. */
   fetchable(principal: SessionPrincipal, wanted: { readonly project: string; readonly task: string | undefined }): Promise<readonly string[]>
   /** Brings main up to the project's root. */
-  syncMain(business: string, project: string): Promise<unknown>
+  syncMain(business: string, project: string, signal: AbortSignal): Promise<unknown>
   /** A push was answered. */
   pushed?(business: string, project: string): void
 }
@@ -110,8 +110,8 @@ async function receiveBytes(exchange: Exchange, path: string, sizeBytes: number)
 }
 
 /** A root that cannot be read now is no reason to refuse work on the main that we have. */
-async function syncQuietly(deps: GitServerDeps, business: string, project: string): Promise<void> {
-  await deps.ports.syncMain(business, project).catch((error: unknown) => deps.log.warn({ err: error, project }, 'main not brought up to its root'))
+async function syncQuietly({ ports, log }: GitServerDeps, business: string, project: string, signal: AbortSignal): Promise<void> {
+  await ports.syncMain(business, project, signal).catch((error: unknown) => log.warn({ err: error, project }, 'main not brought up to its root'))
 }
 
 interface Quarantine extends Incoming {
@@ -131,7 +131,7 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
   await ports.beginPush(principal, { project, task })
   const visible = await ports.fetchable(principal, { project, task: undefined })
   assertFree(await deps.freeBytes(), size)
-  const synced = syncQuietly(deps, principal.business, project)
+  const synced = syncQuietly(deps, principal.business, project, exchange.signal)
   await using incoming = await openQuarantine(deps, principal.run, project, exchange.signal)
   await receiveBytes(exchange, join(incoming.path, 'bundle'), size)
   // a push is judged by the main that we have, unless there is none yet; a task's work is no newer than that
@@ -151,7 +151,7 @@ async function push(deps: GitServerDeps, principal: SessionPrincipal, header: Pu
 async function fetch(deps: GitServerDeps, principal: SessionPrincipal, header: FetchHeader, { socket, signal }: Exchange): Promise<void> {
   const { project, task, have } = header
   const tasks = await deps.ports.fetchable(principal, { project, task })
-  await syncQuietly(deps, principal.business, project)
+  await syncQuietly(deps, principal.business, project, signal)
   await using incoming = await openIncoming(deps.gitRoot)
   const bundle = await bundleFor(deps, { business: principal.business, project, tasks, have, directory: incoming.path, signal })
   socket.write(toFrame({ ok: true, size: bundle.sizeBytes, tips: bundle.tips } satisfies FetchReply))
@@ -159,13 +159,13 @@ async function fetch(deps: GitServerDeps, principal: SessionPrincipal, header: F
 }
 
 /** What a push needs to know, at once: no look at the root, which the push takes itself, and no objects. */
-async function list(deps: GitServerDeps, principal: SessionPrincipal, { project }: ListHeader, { socket }: Exchange): Promise<void> {
+async function list(deps: GitServerDeps, principal: SessionPrincipal, { project }: ListHeader, { socket, signal }: Exchange): Promise<void> {
   const { business } = principal
   const tasks = await deps.ports.fetchable(principal, { project, task: undefined })
   const look = (): Promise<Readonly<Record<string, string>>> => tipsOf(deps, { business, project, tasks })
   let tips = await look()
   if (!Object.hasOwn(tips, MAIN_REF)) {
-    await syncQuietly(deps, business, project)
+    await syncQuietly(deps, business, project, signal)
     tips = await look()
   }
   socket.write(toFrame({ ok: true, tips } satisfies ListReply))

@@ -27,10 +27,15 @@ const pushed = async (task: string, parent = w.base): Promise<string> => {
 }
 const refs = (): string => w.git(w.repository, 'for-each-ref', '--format=%(refname) %(objectname)')
 let warnings: string[]
-const recover = (expected: Record<string, string>) => {
+const recover = (expected: Record<string, string>, signal?: AbortSignal) => {
   warnings = []
   return recoverGit(
-    { ...w.intake, warn: (line) => void warnings.push(line), expectedRefs: (_, project) => new Map(project === 'stack' ? Object.entries(expected) : []) },
+    {
+      ...w.intake,
+      ...(signal === undefined ? {} : { signal }),
+      warn: (line) => void warnings.push(line),
+      expectedRefs: (_, project) => new Map(project === 'stack' ? Object.entries(expected) : []),
+    },
     'acme',
   )
 }
@@ -107,6 +112,18 @@ test('recovery leaves a lock that somebody holds, and what is made under it; the
   await recover(expected)
   expect([existsSync(half), refs()]).toEqual([false, `refs/heads/main ${w.base}\nrefs/heads/work/t-1 ${one}`])
 }, 30_000)
+
+test('recovery that waits for a repository ends when it is cancelled, and puts none aside', async () => {
+  const theirs = createRepositoryLocks({ log: silentLog })
+  const cancel = new AbortController()
+  await theirs.withLock(w.repository, { timeoutMs: 1000 }, async () => {
+    const recovering = expect(recover({}, cancel.signal)).rejects.toMatchObject({ code: 'interrupted' })
+    await turnOfTheLoop()
+    cancel.abort()
+    await recovering
+  })
+  expect([readdirSync(join(w.gitRoot, 'acme')), warnings]).toEqual([['stack.git'], []])
+})
 
 test('recovery makes refs what the rows say', async () => {
   const one = await pushed('t-1')
