@@ -70,13 +70,15 @@ async function endRun(host: Host, record: SessionRecord, end: (run: string) => P
   return toRunRow(host, findRun(host, record.run))
 }
 
+export const stopRun = (host: Host, record: SessionRecord, timeoutMs: number): Promise<RunRow> => endRun(host, record, (run) => host.live.stop(run, timeoutMs))
+
 /** Ends runs and waits until everything of them is gone; with `dryRun` it only says which. Throws `not-running`. */
 export async function stopRuns(host: Host, { run, instance, all, timeoutMs = STOP_MS, dryRun = false }: ControlParams<'stop'>): Promise<readonly RunRow[]> {
   if ([run, instance, all].filter((target) => target !== undefined).length !== 1) throw new AppError('invalid-request', 'stop takes one of run, instance, all')
   const records = all === true ? allRunning(host) : [findRunning(host, { run, instance })]
   if (dryRun) return records.map((record) => toRunRow(host, record))
   if (all === true) host.cancelLaunches()
-  return Promise.all(records.map((record) => endRun(host, record, (id) => host.live.stop(id, timeoutMs))))
+  return Promise.all(records.map((record) => stopRun(host, record, timeoutMs)))
 }
 
 export async function killRun(host: Host, { run, dryRun = false }: ControlParams<'kill'>): Promise<RunRow> {
