@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createConsoleLine, toLogLine, toTrailLine } from '../../src/daemon/console.ts'
+import { createConsoleLine, toLogLine, toTrailLine } from '../../src/daemon/event-lines.ts'
 import { readTimelinePage, type TimelineFilter, type TimelineSource } from '../../src/daemon/timeline.ts'
 import type { LogRow, TrailRow } from '../../src/protocol/rows.ts'
 
