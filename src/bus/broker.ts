@@ -43,8 +43,8 @@ export interface Broker {
   readonly receive: Receive
   /** Asks the delivery policy again: after resume, after a turn's hour. */
   poke(instance: string): Promise<void>
-  /** Throws unless the principal may end the live session of that instance: one that its instance launched. */
-  assertMayStop(principal: Principal, instance: string): Promise<void>
+  /** The live run of that instance, which the principal may end: one that its instance launched. Throws otherwise; by then another may live. */
+  assertMayStop(principal: Principal, instance: string): Promise<string>
   /** Inside the transaction of the run's end: frees the role, gives back what it had, tells whom it concerns. */
   runEnded(session: BrokerSession, end: RunEnd): RunEnded
 }
@@ -62,7 +62,7 @@ export function createBroker(given: BrokerDeps): Broker {
   const messages = createMessageRules(deps, post)
   const tasks = createTaskRules(deps, permits)
 
-  const assertMayStop = async (principal: Principal, instance: string): Promise<void> => {
+  const assertMayStop = async (principal: Principal, instance: string): Promise<string> => {
     const about = { action: 'session.stop', subject: null, body: { instance } }
     await permits.demand(principal, 'role.launch', about)
     const session = deps.store.sessions.liveOf(instance)
@@ -70,6 +70,7 @@ export function createBroker(given: BrokerDeps): Broker {
     const own = principal.kind !== 'session' || (session.launchedByKind === 'session' && session.launchedBy === principal.instance)
     if (!own) await permits.deny(principal, 'role.launch', about, `${instance} was launched by somebody else`)
     await deps.store.write(() => permits.used(principal, 'role.launch', { ...about, subject: session.run }))
+    return session.run
   }
   return {
     budget,

@@ -41,8 +41,9 @@ const on =
 function createAnswers<Peer>({ broker, runnerWord, appendTranscript, stopSession }: BusCallsDeps<Peer>): Readonly<Record<BusMethod, Answer>> {
   const { roles, messages, tasks, reviews, records } = broker
   const stop = async ({ principal }: Connection, instance: string): Promise<unknown> => {
-    await broker.assertMayStop(principal, instance)
-    return stopSession(principal, instance)
+    const run = await broker.assertMayStop(principal, instance)
+    await stopSession(run)
+    return { instance, run }
   }
   const append = async ({ principal }: Connection, entries: Parameters<typeof appendTranscript>[1]): Promise<unknown> => {
     await appendTranscript(principal.run, entries)

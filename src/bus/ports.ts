@@ -147,7 +147,8 @@ export interface DeliveryPolicy {
 export interface BusPorts<Peer> {
   /** Whose live run's capability is it, seen from that peer? In the same time for every answer. */
   readonly authenticate: (cap: string, peer: Peer) => SessionPrincipal | null
-  readonly stopSession: (principal: SessionPrincipal, instance: string) => Promise<unknown>
+  /** Ends that run, or undoes its launch; one that has ended meanwhile is no failure. */
+  readonly stopSession: (run: string) => Promise<unknown>
   readonly runnerWord: (run: string, waitMs: number, signal: AbortSignal) => Promise<SessionWord>
   readonly appendTranscript: (run: string, entries: readonly Readonly<Record<string, unknown>>[]) => Promise<void>
 }

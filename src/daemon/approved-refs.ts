@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
+import { createPending } from '../core/pending.ts'
 
 /** How long an answer waits for its ref: long enough for who fetches by it at once, where nobody else is at work in the repository. */
 const ANSWER_MS = 2000
@@ -29,7 +30,7 @@ export interface ApprovedRefs {
 }
 
 export function createApprovedRefs({ log, setRef, stopping, answerMs = ANSWER_MS }: ApprovedRefDeps): ApprovedRefs {
-  const working = new Set<Promise<void>>()
+  const pending = createPending()
   const isSet = async (approval: Approval): Promise<boolean> => {
     try {
       await setRef(approval)
@@ -44,12 +45,8 @@ export function createApprovedRefs({ log, setRef, stopping, answerMs = ANSWER_MS
   }
   return {
     async approved(approval) {
-      const done = work(approval).finally(() => working.delete(done))
-      working.add(done)
-      await Promise.race([done, sleep(answerMs, undefined, { ref: false })])
+      await Promise.race([pending.add(work(approval)), sleep(answerMs, undefined, { ref: false })])
     },
-    async settled() {
-      await Promise.all(working)
-    },
+    settled: pending.settled,
   }
 }

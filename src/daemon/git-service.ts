@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { Failpoint } from '../core/failpoint.ts'
 import type { Log } from '../core/log.ts'
+import { createPending } from '../core/pending.ts'
 import type { Socket } from 'node:net'
 import type { Broker } from '../bus/broker.ts'
 import type { OnApproved } from '../bus/reviews.ts'
@@ -9,7 +10,8 @@ import { ensureGlobalConfig } from '../git/incoming.ts'
 import { recoverGit } from '../git/recovery.ts'
 import { moveRef, listRefs, type RefDeps } from '../git/refs.ts'
 import { approvedRef, repositoryPath, workRef } from '../git/repository.ts'
-import { type GitServerDeps, serveGit } from '../git/server.ts'
+import type { GitServerDeps } from '../git/exchange.ts'
+import { serveGit } from '../git/server.ts'
 import type { SessionPrincipal } from '../protocol/common.ts'
 import type { Store } from '../store/open.ts'
 import { type SyncDeps, syncProject } from '../workspace/sync.ts'
@@ -31,6 +33,7 @@ interface GitServiceDeps {
   readonly broker: Broker
   readonly workspaces: SyncDeps
   readonly diverged: Map<string, boolean>
+  /** Aborts when what works by itself, or for the founder, is to end. */
   readonly stopping: AbortSignal
 }
 
@@ -50,7 +53,7 @@ export interface GitService extends Repositories {
   readonly warnings: () => readonly string[]
   /** Packs anew what has many packs. */
   readonly repack: () => Promise<void>
-  /** Resolves when nothing is at work by itself, repacking and approved refs, which end when the host stops, and no sandbox stands ready. */
+  /** Resolves when no request is served, nothing is at work by itself (repacking and approved refs, which end when the host stops), and no sandbox stands ready. */
   readonly settled: () => Promise<void>
 }
 
@@ -103,7 +106,8 @@ function createRecovery(deps: GitServiceDeps, refs: RefDeps): Pick<GitService, '
     warnings = []
     const warn = (line: string): void => void warnings.push(line)
     const expected = (_business: string, project: string): ReadonlyMap<string, string> => expectedRefs(deps, project)
-    return recoverGit({ ...refs, gitRoot: workspaces.gitRoot, locks: workspaces.locks, log, warn, expectedRefs: expected }, config.business().id)
+    const { gitRoot, locks } = workspaces
+    return recoverGit({ ...refs, gitRoot, locks, log, warn, expectedRefs: expected, signal: deps.stopping }, config.business().id)
   })
   return { recover, warnings: () => warnings }
 }
@@ -129,7 +133,6 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const globalConfig = await ensureGlobalConfig(gitRoot)
   const refs = { runHelper, globalConfig }
   const { recover, warnings } = createRecovery(deps, refs)
-  const { pushBytes, pushUnpackedBytes, pushObjects } = config.current().system.limits
   const ports: Omit<GitServerDeps['ports'], 'authenticate'> = {
     beginPush: async (principal, target) => {
       broker.budget.assertRoom(principal)
@@ -142,24 +145,24 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
       return fetchable(deps, principal, wanted)
     },
     pushed: (_business, project) => void repacking.start(repositoryOf(project)),
-    syncMain: async (_business, id) => {
+    syncMain: async (_business, id, signal) => {
       const project = config.business().projects[id]
-      if (project !== undefined) await syncProject(workspaces, business, { id, ...project }, { timeoutMs: SYNC_TIMEOUT_MS })
+      if (project !== undefined) await syncProject(workspaces, business, { id, ...project }, { timeoutMs: SYNC_TIMEOUT_MS, signal })
     },
   }
   const repositoryOf = (project: string): string => repositoryPath(gitRoot, business, project)
   const repacking = createRepacking({ ...refs, locks, log }, deps.stopping)
   const approvedRefs = createApprovedRefs({ log, stopping: deps.stopping, setRef: createSetRef(deps, refs, repositoryOf) })
-  const limits = { pushBytes, pushUnpackedBytes, pushObjects }
   const freeBytes = (): Promise<number> => freeBytesOf(gitRoot)
-  const inspecting = { runHelper, globalConfig, gitRoot, log, checkTimeoutMs: CHECK_TIMEOUT_MS, limits }
+  const inspecting = { runHelper, globalConfig, gitRoot, log, checkTimeoutMs: CHECK_TIMEOUT_MS, limits: () => config.current().system.limits }
   const ready = createReadyInspectors(inspecting)
   const server = { ...inspecting, locks, failpoint, freeBytes, ready }
+  const serving = createPending()
   return {
-    serve: (authenticate, socket) => serveGit({ ...server, ports: { ...ports, authenticate } }, socket),
+    serve: (authenticate, socket) => serving.add(serveGit({ ...server, ports: { ...ports, authenticate } }, socket)),
     repositoryOf,
     refs,
-    ...createRepositories({ config, workspaces, refs, diverged: deps.diverged }),
+    ...createRepositories({ config, workspaces, refs, diverged: deps.diverged, stopping: deps.stopping }),
     onApproved: approvedRefs.approved,
     recover,
     warnings,
@@ -167,8 +170,8 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
       for (const project of Object.keys(config.business().projects)) await repacking.start(repositoryOf(project))
     },
     async settled() {
-      await ready[Symbol.asyncDispose]()
-      await Promise.all([repacking.settled(), approvedRefs.settled()])
+      await serving.settled()
+      await Promise.all([ready[Symbol.asyncDispose](), repacking.settled(), approvedRefs.settled()])
     },
   }
 }

@@ -16,10 +16,11 @@ import { createLauncher, type Launcher } from './launcher.ts'
 import { createLaunching } from './launching.ts'
 import { sweepLeftovers } from './leftovers.ts'
 import { recover } from './recovery.ts'
+import { createStopSignals, type StopSignals, unlessHurried } from './stop-signals.ts'
 import { createTrees, type Trees } from './trees.ts'
 
 /** The parts of a running bus host; sockets come on top. */
-export interface Host extends Launcher, Core, Trees {
+export interface Host extends Launcher, Core, Trees, StopSignals {
   readonly deps: HostDeps
   readonly version: string
   readonly startedAt: number
@@ -28,10 +29,6 @@ export interface Host extends Launcher, Core, Trees {
   /** Projects by id: was the root's branch rewritten when it was last looked at? */
   readonly diverged: ReadonlyMap<string, boolean>
   readonly dataRoot: PinnedDir
-  /** Aborted when the stop begins. */
-  readonly stopping: AbortController
-  /** Aborted at a second request to stop. */
-  readonly hurry: AbortController
   readonly close: () => Promise<void>
 }
 
@@ -51,7 +48,7 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
   })
   const core = createCore({ deps, scope, failpoint, onApproved: (approval) => git.onApproved(approval) })
   const trees = await createTrees({ deps, dataRoot, store: core.store })
-  const stopping = new AbortController()
+  const signals = createStopSignals()
   const diverged = new Map<string, boolean>()
   const shared = { ...deps, ...core, ...trees, dataRoot, failpoint, diverged, clock: systemClock }
   const programs = {
@@ -63,7 +60,7 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
       ...shared,
       ...programs,
       log: log.child({ component: 'launch' }),
-      stopping: stopping.signal,
+      stopping: signals.closing.signal,
       adopt: core.live.adopt,
       fail: core.live.fail,
       keepTrying: core.live.keepTrying,
@@ -71,8 +68,8 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     },
     core.launchBroker,
   )
-  const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config, stopping: stopping.signal })
-  scope.defer(() => git.settled())
+  const git: GitService = await createGitService({ ...shared, log: log.child({ component: 'git' }), config, stopping: signals.stopping.signal })
+  scope.defer(() => unlessHurried(signals, git.settled()))
   await recover({ ...shared, pm: pmInstance(deps) })
   failpoint('recover.git')
   await git.recover().catch((error: unknown) => {
@@ -80,10 +77,10 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     log.warn({ err: error }, 'repositories not looked at')
     deps.say(`warning: the working repositories are not looked at yet: ${escapeLine(messageOf(error))}`)
   })
-  const hurry = new AbortController()
   return {
     ...core,
     ...trees,
+    ...signals,
     deps,
     version: readVersion(),
     startedAt: Date.now(),
@@ -91,8 +88,6 @@ async function build(deps: HostDeps, scope: Scope): Promise<Host> {
     git,
     diverged,
     dataRoot,
-    stopping,
-    hurry,
     ...createLauncher(launching),
     close: () => scope.close(),
   }

@@ -10,6 +10,8 @@ export interface Launcher {
   readonly launch: (order: LaunchOrder) => Promise<LaunchRow>
   /** Ends the launch of that run and waits until it is over: true when it was undone, false when it is none or became a session all the same. */
   readonly cancelLaunch: (run: string) => Promise<boolean>
+  /** Ends every launch, also those that have no run yet. */
+  readonly cancelLaunches: () => void
   /** Resolves when no launch is in progress. */
   readonly launchesSettled: () => Promise<void>
 }
@@ -21,6 +23,8 @@ interface InProgress {
   /** Never rejects; true: it was undone. */
   readonly undone: Promise<boolean>
 }
+
+const stopIt = ({ cancel }: InProgress): void => cancel.abort(new AppError('interrupted', 'it was stopped while it was being launched'))
 
 export function createLauncher(launching: LaunchDeps, start: typeof launchSession = launchSession): Launcher {
   const running = new Set<InProgress>()
@@ -42,9 +46,10 @@ export function createLauncher(launching: LaunchDeps, start: typeof launchSessio
     async cancelLaunch(run) {
       const found = [...running].find((entry) => entry.run() === run)
       if (found === undefined) return false
-      found.cancel.abort(new AppError('interrupted', 'it was stopped while it was being launched'))
+      stopIt(found)
       return found.undone
     },
+    cancelLaunches: () => running.forEach(stopIt),
     async launchesSettled() {
       await Promise.all([...running].map(({ undone }) => undone))
     },

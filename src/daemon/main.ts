@@ -84,7 +84,7 @@ async function launchPm({ host }: Life): Promise<AppError | null> {
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     // a stop that was asked for in the meantime is no refusal
-    return host.stopping.signal.aborted ? null : error
+    return host.closing.signal.aborted ? null : error
   }
 }
 
@@ -101,12 +101,10 @@ function record(host: Host, kind: 'host.started' | 'host.stopped', body: Readonl
 
 function createLife(host: Host, notifier: Notifier, config: ConfigState): Life {
   let askStop: Life['askStop'] = () => undefined
-  let asked = false
   const stopAsked = new Promise<StopOptions>((resolve) => {
     askStop = (options) => {
-      if (asked) host.hurry.abort()
-      asked = true
-      host.stopping.abort()
+      if (host.closing.signal.aborted) host.hurry.abort()
+      host.closing.abort()
       resolve(options)
     }
   })
@@ -137,7 +135,7 @@ async function live(life: Life, options: StartOptions, { scope, signals }: { rea
   scope.defer(rotateRunnerLogs(host))
   scope.defer(logTrailHead(host))
   const refusal = options.pm ? await launchPm(life) : await warn(host)
-  if (refusal === null && !host.stopping.signal.aborted) {
+  if (refusal === null && !host.closing.signal.aborted) {
     life.ready = true
     announce(life, options)
     scope.defer(keepStatus(host.store, notifier, () => (life.ready ? statusLine(host) : null)))

@@ -14,13 +14,14 @@ interface RepositoriesDeps {
   readonly refs: RefDeps
   /** What the last look at a project's root found. */
   readonly diverged: Map<string, boolean>
+  readonly stopping: AbortSignal
 }
 
 /** The working repositories as the founder looks after them. */
 export interface Repositories {
   /** A repository and how it stands to its root; brings main up to it where that only goes forward. */
   describe(project: string): Promise<RepositoryRow>
-  /** Brings main up to the root, making the repository where there is none; with `force` also where the root was rewritten. Throws `checkout-failed`, `busy`. */
+  /** Brings main up to the root, making the repository where there is none; with `force` also where the root was rewritten. Throws `checkout-failed`, `busy`, `interrupted`. */
   sync(project: string, force: boolean): Promise<RepositoryRow>
 }
 
@@ -30,7 +31,7 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   )
 
-export function createRepositories({ config, workspaces, refs, diverged }: RepositoriesDeps): Repositories {
+export function createRepositories({ config, workspaces, refs, diverged, stopping }: RepositoriesDeps): Repositories {
   const business = config.business().id
 
   const settingsOf = (project: string): { readonly root: string; readonly branch: string } => {
@@ -47,7 +48,7 @@ export function createRepositories({ config, workspaces, refs, diverged }: Repos
   }
   const sync: Repositories['sync'] = async (project, force) => {
     const { root, branch } = settingsOf(project)
-    const { mainDiverged } = await syncProject(workspaces, business, { id: project, root, branch }, { timeoutMs: SYNC_TIMEOUT_MS, force })
+    const { mainDiverged } = await syncProject(workspaces, business, { id: project, root, branch }, { timeoutMs: SYNC_TIMEOUT_MS, force, signal: stopping })
     diverged.set(project, mainDiverged)
     return rowOf(project, { mainDiverged, problem: null })
   }

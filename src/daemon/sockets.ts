@@ -12,6 +12,7 @@ import { type CallServer, serveCalls } from '../protocol/serve-calls.ts'
 import type { Connection } from '../bus/links.ts'
 import { type ControlDeps, createAnswers } from './control/methods.ts'
 import { serveControl } from './control/serve.ts'
+import { stopRun } from './control/sessions.ts'
 import type { Host } from './host.ts'
 import { authenticatePeer, runOfPeer } from './peers.ts'
 import { placesOf, type SocketName } from './places.ts'
@@ -62,15 +63,14 @@ function serveBus(host: Host, authenticate: (cap: string, socket: Socket) => Ses
         if (principal !== null) connections.add(principal.run, peer)
         return principal
       },
-      stopSession: async (_principal, instance) => {
-        const session = host.store.sessions.liveOf(instance)
-        if (session !== null) await live.stop(session.run, STOP_MS)
-        return { instance, run: session?.run ?? null }
+      stopSession: async (run) => {
+        const record = host.store.sessions.get(run)
+        if (record !== null) await stopRun(host, record, STOP_MS)
       },
       runnerWord: (run, waitMs, signal) => live.waitWord(run, waitMs, signal),
       appendTranscript: (run, entries) => {
         const at = new Date().toISOString()
-        live.appendTranscript(run, entries.map((entry) => `${JSON.stringify({ at, ...entry })}\n`).join(''))
+        live.appendTranscript(run, entries.map((entry) => `${JSON.stringify({ ...entry, at })}\n`).join(''))
         return Promise.resolve()
       },
     },

@@ -137,8 +137,8 @@ export interface TimelineFilter {
 const PAGE_ROWS = 500
 const CURSOR = /^(\d{1,15})\.(\d{1,15})$/
 
-/** "What happened last night?": launch log and trail merged by time, oldest first, a page at a time. An empty page is the last. */
-export async function readTimelinePage(source: TimelineSource, { sinceMs, task, after = '0.0' }: TimelineFilter): Promise<TimelineRow[]> {
+/** "What happened last night?": launch log and trail merged by time, oldest first, a page at a time. An empty page is the last. Rejects when nobody waits for it any more. */
+export async function readTimelinePage(source: TimelineSource, { sinceMs, task, after = '0.0' }: TimelineFilter, signal: AbortSignal): Promise<TimelineRow[]> {
   const [, logAfter = '0', trailAfter = '0'] = CURSOR.exec(after) ?? []
   const log = createStream(source.log, Number(logAfter))
   const trail = createStream(source.trail, Number(trailAfter))
@@ -154,6 +154,7 @@ export async function readTimelinePage(source: TimelineSource, { sinceMs, task, 
     if (made && made.at >= since && (task === undefined || made.task === task)) rows.push({ ...made, cursor: `${String(log.at())}.${String(trail.at())}` })
     // a long record is read in many turns of the loop: others are served meanwhile
     if (steps % SLICE === 0) await new Promise(setImmediate)
+    signal.throwIfAborted()
   }
   return rows
 }

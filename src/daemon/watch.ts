@@ -1,6 +1,6 @@
 import type { Recorded } from '../store/feed.ts'
 import type { Store } from '../store/open.ts'
-import { createConsoleLine, toLogLine, toTrailLine } from './console.ts'
+import { createConsoleLine, toLogLine, toTrailLine } from './event-lines.ts'
 
 const toText = (recorded: Recorded): string | null => (recorded.table === 'trail' ? toTrailLine(recorded.row) : toLogLine(recorded.row))
 

@@ -9,6 +9,8 @@ export interface ByteReader {
   readLine(limit: number): Promise<Buffer | null>
   /** Copies exactly so many bytes to a file, telling of each chunk. Throws `bundle-invalid` when the peer ends earlier. */
   copyTo(file: FileHandle, sizeBytes: number, onBytes: (count: number) => void): Promise<void>
+  /** Reads no more: what the peer still sends is thrown away, so that it gets as far as reading its answer. */
+  discard(): Promise<void>
 }
 
 export function createByteReader(socket: Socket): ByteReader {
@@ -45,6 +47,11 @@ export function createByteReader(socket: Socket): ByteReader {
         left -= part.length
         onBytes(part.length)
       }
+    },
+    async discard() {
+      // as long as the iterator listens for `readable`, nothing flows
+      await chunks.return?.()
+      socket.resume()
     },
   }
 }

@@ -14,7 +14,8 @@ const KIB = 1024
 export interface InspectDeps {
   readonly runHelper: RunHelper
   readonly globalConfig: string
-  readonly limits: { readonly pushUnpackedBytes: number }
+  /** As they are now: a reload changes them for the pushes that follow. */
+  readonly limits: () => { readonly pushUnpackedBytes: number }
   /** For all checks of one push. */
   readonly checkTimeoutMs: number
 }
@@ -118,7 +119,7 @@ export interface InspectorPlace {
 }
 
 function toRequest(deps: InspectDeps, { repository, directory, mainStore, main, likely = '', signal }: InspectorPlace, input: Promise<string>): HelperRequest {
-  const unpacked = deps.limits.pushUnpackedBytes
+  const unpacked = deps.limits().pushUnpackedBytes
   const memoryKib = Math.ceil((2 * unpacked) / KIB) + 256 * KIB
   const values = [unpacked, memoryKib, Math.ceil(deps.checkTimeoutMs / 1000), STRICT_CHECKS, mainStore, main, likely].map(String)
   return {

@@ -9,14 +9,19 @@ import { type AdmittedPacks, admitPacks } from './incoming.ts'
 import { inspectPush, type InspectDeps, type Inspector } from './inspect.ts'
 import type { RepositoryLocks } from './lock.ts'
 import { ensureMainStore, mainOf } from './main-store.ts'
-import { advanceRef, type RefStep } from './ref-file.ts'
+import { advanceRef, refOf, type RefStep } from './ref-file.ts'
 import { moveRef, readHeads } from './refs.ts'
 import { MAIN_REF, repositoryPath, workRef } from './repository.ts'
+
+export interface PushLimits {
+  readonly pushUnpackedBytes: number
+  readonly pushObjects: number
+}
 
 export interface IntakeDeps extends InspectDeps {
   readonly gitRoot: string
   readonly locks: RepositoryLocks
-  readonly limits: { readonly pushUnpackedBytes: number; readonly pushObjects: number }
+  readonly limits: () => PushLimits
   readonly failpoint: Failpoint
   readonly log: Log
   /** By default our own hand; a test gives a disk that is full. */
@@ -69,33 +74,28 @@ async function readHeader(path: string): Promise<{ header: BundleHeader; objects
 
 async function judgeHeader(deps: IntakeDeps, { directory, commit }: IncomingPush): Promise<BundleHeader> {
   const { header, objects } = await readHeader(join(directory, 'bundle'))
-  if (objects > deps.limits.pushObjects)
-    throw new AppError('bundle-too-big', `a push of ${String(objects)} objects; at most ${String(deps.limits.pushObjects)} are allowed`)
+  const { pushObjects } = deps.limits()
+  if (objects > pushObjects) throw new AppError('bundle-too-big', `a push of ${String(objects)} objects; at most ${String(pushObjects)} are allowed`)
   if (header.tip !== commit) throw new AppError('bundle-invalid', `the bundle's tip ${header.tip} is not the commit ${commit} of the request`)
   return header
 }
 
-/** The ref first: the objects go only when nothing refers to them. */
-async function rollBack(deps: IntakeDeps, move: RefStep, packs: AdmittedPacks): Promise<void> {
-  const { repository, ref, from, to } = move
-  const moved = await moveRef(deps, repository, ref, to, from).catch(() => false)
-  if (moved) await removeAdmitted(deps, repository, packs)
-  else deps.log.error({ repository, ref }, 'a ref without its push row stays until recovery')
-}
-
-async function removeAdmitted(deps: IntakeDeps, repository: string, packs: AdmittedPacks): Promise<void> {
-  await packs.undo().catch((error: unknown) => deps.log.warn({ err: error, repository }, 'the objects of a refused push stay'))
-}
-
-/** Moves the work ref once the objects are there; they go again when it cannot be moved. */
-async function moveTo(deps: IntakeDeps, move: RefStep, packs: AdmittedPacks): Promise<void> {
-  const { repository, ref } = move
+/** The ref first: the objects go only when nothing refers to them. It may be there though its move failed, when its directory could not be synced. */
+async function rollBack(deps: IntakeDeps, { repository, ref, from, to }: RefStep, packs: AdmittedPacks): Promise<void> {
   try {
-    deps.failpoint('push.ref')
-    if (!(await (deps.advance ?? advanceRef)(move))) throw new AppError('busy', `${ref} was moved by somebody else`)
+    if ((await refOf(repository, ref)) === to && !(await moveRef(deps, repository, ref, to, from))) throw new Error('it does not move back')
+    await packs.undo()
   } catch (error) {
-    await removeAdmitted(deps, repository, packs)
-    throw orDiskFull(error, `${ref} cannot be moved`)
+    deps.log.error({ err: error, repository, ref }, 'what a refused push brought stays until recovery')
+  }
+}
+
+/** Moves the work ref once the objects are there. */
+async function moveTo(deps: IntakeDeps, move: RefStep): Promise<void> {
+  try {
+    if (!(await (deps.advance ?? advanceRef)(move))) throw new AppError('busy', `${move.ref} was moved by somebody else`)
+  } catch (error) {
+    throw orDiskFull(error, `${move.ref} cannot be moved`)
   }
 }
 
@@ -108,14 +108,18 @@ async function admit(deps: IntakeDeps, push: IncomingPush, from: string | null, 
   deps.failpoint('push.objects')
   const packs = await admitPacks(directory, repository)
   const move = { repository, ref, from, to: commit }
-  await moveTo(deps, move, packs)
-  deps.failpoint('push.row')
-  try {
-    return { push: await rows.record({ ref, commit }), ref, commit }
-  } catch (error) {
-    await rollBack(deps, move, packs)
-    throw error
+  const orRollBack = async <T>(step: Promise<T>): Promise<T> => {
+    try {
+      return await step
+    } catch (error) {
+      await rollBack(deps, move, packs)
+      throw error
+    }
   }
+  deps.failpoint('push.ref')
+  await orRollBack(moveTo(deps, move))
+  deps.failpoint('push.row')
+  return { push: await orRollBack(rows.record({ ref, commit })), ref, commit }
 }
 
 /**

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import lockfile from 'proper-lockfile'
-import { AppError, errnoOf } from '../core/errors.ts'
+import { AppError, codeOf, errnoOf } from '../core/errors.ts'
 import { tryFlock } from '../core/kernel.ts'
 import type { Log } from '../core/log.ts'
 import { orDiskFull } from './disk-full.ts'
@@ -16,7 +17,7 @@ export interface LockOptions {
 
 /** The per-repository lock: one at a time, in this process in the order of asking, and against other processes by a lock directory. */
 export interface RepositoryLocks {
-  /** Runs `work` while the lock is held; its signal aborts when the lock is lost. Throws `busy` when it is not free in time. */
+  /** Runs `work` while the lock is held; its signal aborts when the lock is lost. Throws `busy` when it is not free in time, `interrupted` when the wait is cancelled. */
   withLock<T>(repository: string, options: LockOptions, work: (held: AbortSignal) => Promise<T>): Promise<T>
 }
 
@@ -66,15 +67,17 @@ export function isLockLive(path: string): boolean {
 }
 
 const busy = (): AppError => new AppError('busy', 'another push or launch is at work in the repository')
+const cancelled = (): AppError => new AppError('interrupted', 'cancelled while waiting for the repository')
+
+/** Is it held by another process? ENOENT: what we had just made was taken away as one that a crash left. */
+const isTaken = (error: unknown): boolean => codeOf(error) === 'busy' || ['ELOCKED', 'ENOENT'].includes(errnoOf(error) ?? '')
 
 /** Waits for the earlier holder of this process, at most so long. */
 async function waitTurn(earlier: Promise<unknown>, { timeoutMs, signal }: LockOptions): Promise<void> {
-  signal?.throwIfAborted()
   const given = new AbortController()
   const late = new Promise<never>((_, reject) => {
     const timer = setTimeout(() => reject(busy()), timeoutMs)
-    const cancelled = (): void => reject(new AppError('interrupted', 'cancelled while waiting for the repository'))
-    signal?.addEventListener('abort', cancelled, { signal: given.signal })
+    signal?.addEventListener('abort', () => reject(cancelled()), { signal: given.signal })
     given.signal.addEventListener('abort', () => clearTimeout(timer))
   })
   try {
@@ -87,24 +90,32 @@ async function waitTurn(earlier: Promise<unknown>, { timeoutMs, signal }: LockOp
 export function createRepositoryLocks({ log }: { readonly log: Log }): RepositoryLocks {
   const tails = new Map<string, Promise<void>>()
 
-  const acquire = async (repository: string, timeoutMs: number, lost: AbortController): Promise<() => Promise<void>> => {
+  const take = async (repository: string, lost: AbortController): Promise<() => Promise<void>> => {
     const onCompromised = (error: Error): void => {
       log.warn({ err: error, repository }, 'repository lock lost')
       lost.abort(busy())
     }
-    const retries = { retries: Math.max(0, Math.floor(timeoutMs / RETRY_MS)), factor: 1, minTimeout: RETRY_MS }
-    try {
-      const release = await lockfile.lock(repository, { realpath: false, stale: STALE_MS, update: HEARTBEAT_MS, retries, onCompromised })
-      return await marked(repository, release)
-    } catch (error) {
-      if (errnoOf(error) === 'ELOCKED') throw busy()
-      throw orDiskFull(error, 'the repository cannot be locked')
+    const options = { realpath: false, stale: STALE_MS, update: HEARTBEAT_MS, onCompromised }
+    return marked(repository, await lockfile.lock(repository, options))
+  }
+
+  /** Asks again until `end`, by the monotonic clock: another process does not say when it is done. */
+  const acquire = async (repository: string, end: number, signal: AbortSignal | undefined, lost: AbortController): Promise<() => Promise<void>> => {
+    for (;;) {
+      if (signal?.aborted === true) throw cancelled()
+      try {
+        return await take(repository, lost)
+      } catch (error) {
+        if (!isTaken(error)) throw orDiskFull(error, 'the repository cannot be locked')
+        if (performance.now() >= end) throw errnoOf(error) === 'ELOCKED' ? busy() : error
+      }
+      await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined)
     }
   }
 
-  const hold = async <T>(repository: string, timeoutMs: number, work: (held: AbortSignal) => Promise<T>): Promise<T> => {
+  const hold = async <T>(repository: string, end: number, signal: AbortSignal | undefined, work: (held: AbortSignal) => Promise<T>): Promise<T> => {
     const lost = new AbortController()
-    const release = await acquire(repository, timeoutMs, lost)
+    const release = await acquire(repository, end, signal, lost)
     try {
       return await work(lost.signal)
     } finally {
@@ -117,7 +128,7 @@ export function createRepositoryLocks({ log }: { readonly log: Log }): Repositor
     withLock(repository, options, work) {
       const earlier = tails.get(repository) ?? Promise.resolve()
       const end = performance.now() + options.timeoutMs
-      const run = waitTurn(earlier, options).then(() => hold(repository, end - performance.now(), work))
+      const run = waitTurn(earlier, options).then(() => hold(repository, end, options.signal, work))
       const tail: Promise<void> = Promise.allSettled([earlier, run]).then(() => {
         if (tails.get(repository) === tail) tails.delete(repository)
       })

@@ -12,6 +12,7 @@ export interface RecoveryDeps extends RefDeps {
   readonly locks: RepositoryLocks
   /** What the rows say a repository's work and approved refs are: full ref names and commits. */
   readonly expectedRefs: (business: string, project: string) => ReadonlyMap<string, string>
+  readonly signal?: AbortSignal
   /** Told to whoever starts the host. */
   readonly warn: (line: string) => void
 }
@@ -73,19 +74,19 @@ async function putAside(deps: RecoveryDeps, business: string, project: string, c
   warn(`the repository of ${project} was damaged; nothing was pushed to it, and it is made anew. The damaged one: ${aside}`)
 }
 
-/** Without a sandbox no git runs at all, and a backup at work is waited for: these are the caller's. Anything else concerns one repository, and must keep no other from its work. */
+/** Without a sandbox no git runs at all, a backup at work is waited for, and a wait may be cancelled: these are the caller's. Anything else concerns one repository, and must keep no other from its work. */
 async function alone(work: Promise<void>, failed: (error: unknown) => unknown): Promise<void> {
   try {
     await work
   } catch (error) {
-    if (['sandbox-unavailable', 'busy'].includes(codeOf(error))) throw error
+    if (['sandbox-unavailable', 'busy', 'interrupted'].includes(codeOf(error))) throw error
     await failed(error)
   }
 }
 
 function recoverRepository(deps: RecoveryDeps, business: string, project: string): Promise<void> {
   const repository = repositoryPath(deps.gitRoot, business, project)
-  return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS }, async () => {
+  return deps.locks.withLock(repository, { timeoutMs: LOCK_TIMEOUT_MS, signal: deps.signal }, async () => {
     await sweep(deps, repository)
     await repairRefs(deps, repository, deps.expectedRefs(business, project))
   })
@@ -110,7 +111,7 @@ async function recoverRepositories(deps: RecoveryDeps, business: string, project
 /**
  * Puts a business's repositories right after a crash: locks, quarantines, half-made repositories removed, refs made what the
  * rows say. Idempotent. One that cannot be read is told and holds up no other. Call under the host lock, before anything else uses the
- * repositories. Throws `busy` while a backup holds one of them.
+ * repositories. Throws `busy` while a backup holds one of them, `interrupted` when that wait is cancelled.
  */
 export async function recoverGit(deps: RecoveryDeps, business: string): Promise<void> {
   await mkdir(join(deps.gitRoot, business), { recursive: true, mode: 0o700 })

@@ -19,7 +19,7 @@ const readIfThere = (path: string): Promise<string | null> =>
   })
 
 /** Where a ref is, by the repository's files; null: there is none. gitrepository-layout(5) */
-async function refOf(repository: string, ref: string): Promise<string | null> {
+export async function refOf(repository: string, ref: string): Promise<string | null> {
   const loose = await readIfThere(join(repository, ref))
   if (loose !== null) return loose.trimEnd()
   const packed = (await readIfThere(join(repository, 'packed-refs'))) ?? ''
@@ -62,7 +62,8 @@ async function swapUnderLock(lock: string, step: RefStep): Promise<boolean> {
  * Moves a branch by compare-and-swap as `git update-ref` does it: REF.lock made exclusively, the old value compared, the new one
  * synced and renamed into place. By our own hand, since the repository is ours, ref and commits have been judged, and the sandbox
  * that a git needs costs as much again as a push. false when the branch was not at `from`. Durable when it returns. Under the
- * repository's lock alone: what is locked then was left by a git that was killed. Throws system errors.
+ * repository's lock alone: what is locked then was left by a git that was killed. Throws system errors, and may have moved the ref
+ * then: where it is, `refOf` says.
  */
 export async function advanceRef(step: RefStep): Promise<boolean> {
   const { repository, ref } = step

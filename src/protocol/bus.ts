@@ -41,7 +41,8 @@ export const taskCreateSchema = z.strictObject({
 })
 export type TaskCreate = z.infer<typeof taskCreateSchema>
 
-const transcriptEntrySchema = z.looseObject({ event: z.string().max(64) })
+/** `at` is the host's to say. */
+const transcriptEntrySchema = z.looseObject({ event: z.string().max(64), at: z.never().optional() })
 
 /** Every method of the bus socket with the schema of its parameters. `hello` is the first frame and stands apart. */
 export const BUS_METHODS = {

@@ -1,4 +1,3 @@
-import { toTimestamp } from '../core/clock.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Redact } from './redact.ts'
 
@@ -16,7 +15,6 @@ interface Entry {
 interface TranscriptDeps {
   readonly append: (entries: readonly Entry[]) => Promise<unknown>
   readonly redact: Redact
-  readonly now: () => number
   readonly log: (line: string) => void
 }
 
@@ -52,10 +50,10 @@ function toFields(entry: Entry, redact: Redact): Readonly<Record<string, unknown
 }
 
 /** One entry, or several that share all but their text; what is long in another field is cut. */
-function toEntries(entry: Entry, redact: Redact, at: string): Entry[] {
+function toEntries(entry: Entry, redact: Redact): Entry[] {
   const { text, ...rest } = toFields(entry, redact)
   const short = Object.entries(rest).map(([name, value]) => [name, typeof value === 'string' ? split(value)[0] : value] as const)
-  const base = { at, ...Object.fromEntries(short), event: entry.event }
+  const base = { ...Object.fromEntries(short), event: entry.event }
   return typeof text === 'string' ? split(text).map((piece) => ({ ...base, text: piece })) : [base]
 }
 
@@ -74,7 +72,7 @@ function takeBatch(queue: Queued[]): Queued[] {
   return batch
 }
 
-export function createTranscript({ append, redact, now, log }: TranscriptDeps): Transcript {
+export function createTranscript({ append, redact, log }: TranscriptDeps): Transcript {
   const queue: Queued[] = []
   let queuedBytes = 0
   let lost = 0
@@ -103,7 +101,7 @@ export function createTranscript({ append, redact, now, log }: TranscriptDeps): 
   }
   return {
     add(entry) {
-      for (const each of toEntries(entry, redact, toTimestamp(now()))) enqueue(each)
+      for (const each of toEntries(entry, redact)) enqueue(each)
       sending ??= sendAll().finally(() => {
         sending = undefined
       })

@@ -105,7 +105,7 @@ export async function work(deps: WorkDeps, scope: Scope): Promise<never> {
     git: toGitTools(deps),
     currentTurn: () => turn,
   })
-  const transcript = createTranscript({ append: (entries) => broker.call('transcript.append', { entries }), redact, now, log })
+  const transcript = createTranscript({ append: (entries) => broker.call('transcript.append', { entries }), redact, log })
   scope.defer(() => Promise.race([transcript.flush(), delay(FLUSH_MS)]))
   const toolSocket = await serveTools(deps, scope, callTool)
   const driver = await startDriver({ session, env, callTool, toolSocket, log })

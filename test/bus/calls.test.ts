@@ -176,7 +176,7 @@ describe('calls', () => {
     const seen: unknown[] = []
     const { at, who, peer } = await greeted(
       {
-        stopSession: (principal, instance) => Promise.resolve(seen.push(['stop', principal.run, instance])),
+        stopSession: (run) => Promise.resolve(seen.push(['stop', run])),
         runnerWord: (run, waitMs) => {
           seen.push(['wait', run, waitMs])
           return Promise.resolve({ pause: true })
@@ -188,7 +188,7 @@ describe('calls', () => {
       },
       'pm',
     )
-    at.start('coder', who)
+    const coder = at.start('coder', who)
     const asked = await at.broker.messages.send(FOUNDER, { to: 'pm', class: 'REQUEST', body: 'x' })
     for (const [method, params] of [
       ['role.claim', {}],
@@ -211,7 +211,7 @@ describe('calls', () => {
       expect(await peer.call(method, params), method).toMatchObject({ ok: true })
     }
     expect(seen).toEqual([
-      ['stop', who.run, 'coder'],
+      ['stop', coder.run],
       ['wait', who.run, 5],
       ['transcript', who.run, [{ event: 'text', more: 1 }]],
     ])
@@ -219,9 +219,25 @@ describe('calls', () => {
       ['review.request', { task: 't-1' }],
       ['review.verdict', { request: 'q1', commit: '0'.repeat(40), verdict: 'approve' }],
       ['session.stop', { instance: 'reviewer' }],
+      ['transcript.append', { entries: [{ event: 'text', at: '1970-01-01T00:00:00.000Z' }] }],
     ] as const) {
       expect(await peer.call(method, params), method).toMatchObject({ ok: false })
     }
+  })
+
+  test('session.stop stops the session that was judged, not one that somebody else launched meanwhile', async () => {
+    const stopped: string[] = []
+    const { at, who, peer } = await greeted({ stopSession: (run) => Promise.resolve(stopped.push(run)) }, 'pm')
+    const judged = at.start('coder', who)
+    // right after the record is written, and before whoever waits for that goes on
+    const end = at.store.onChange(() => {
+      end()
+      at.end(judged)
+      at.start('coder')
+    })
+    expect(await peer.call('session.stop', { instance: 'coder' })).toMatchObject({ ok: true, result: { instance: 'coder', run: judged.run } })
+    expect(stopped).toEqual([judged.run])
+    expect(at.store.sessions.liveOf('coder')?.run).not.toBe(judged.run)
   })
 
   test('a receive in flight on a connection that dies loses nothing: the next connection gets it', async () => {

@@ -36,7 +36,7 @@ test('session.stop: only what the own instance launched', async () => {
   const pm = start('pm')
   const own = start('coder', pm)
   start('reviewer')
-  await broker.assertMayStop(pm, 'coder')
+  expect(await broker.assertMayStop(pm, 'coder')).toBe(own.run)
   expect(store.trail.list({ subject: own.run })).toMatchObject([{ kind: 'action.allowed', body: { grant: 'role.launch', instance: 'coder' } }])
   await expect(broker.assertMayStop(pm, 'reviewer')).rejects.toMatchObject({ code: 'not-permitted' })
   await expect(broker.assertMayStop(pm, 'coder-2')).rejects.toMatchObject({ code: 'not-running' })

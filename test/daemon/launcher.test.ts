@@ -52,3 +52,15 @@ test('a launch that became a session all the same was not cancelled', async () =
   expect(await cancelled).toBe(false)
   expect(await launcher.cancelLaunch('r1')).toBe(false)
 })
+
+test('all launches are cancelled, also before they have a run, and none that comes later', async () => {
+  const { launcher, launch } = world()
+  const all = [launch(), launch()]
+  all[1]?.admit('r2')
+  launcher.cancelLaunches()
+  expect(all.map(({ signal }) => signal.aborted)).toEqual([true, true])
+  const later = launch()
+  expect(later.signal.aborted).toBe(false)
+  for (const { refuse } of [...all, later]) refuse()
+  await launcher.launchesSettled()
+})

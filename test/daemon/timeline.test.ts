@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createConsoleLine, toLogLine, toTrailLine } from '../../src/daemon/console.ts'
-import { readTimelinePage, type TimelineFilter } from '../../src/daemon/timeline.ts'
+import { createConsoleLine, toLogLine, toTrailLine } from '../../src/daemon/event-lines.ts'
+import { readTimelinePage, type TimelineFilter, type TimelineSource } from '../../src/daemon/timeline.ts'
 import type { LogRow, TrailRow } from '../../src/protocol/rows.ts'
 
 const at = (second: number): string => `2026-11-30T10:00:0${String(second)}.000Z`
@@ -36,14 +36,11 @@ const TRAIL = [
   trail(8, 'role.claimed', {}),
 ]
 
-const page = (filter: TimelineFilter, log = LOG, records = TRAIL) =>
-  readTimelinePage(
-    {
-      log: (after, limit) => log.filter((row) => row.seq > after).slice(0, limit),
-      trail: (after, limit) => records.filter((row) => row.seq > after).slice(0, limit),
-    },
-    filter,
-  )
+const sourceOf = (log: readonly LogRow[], records: readonly TrailRow[]): TimelineSource => ({
+  log: (after, limit) => log.filter((row) => row.seq > after).slice(0, limit),
+  trail: (after, limit) => records.filter((row) => row.seq > after).slice(0, limit),
+})
+const page = (filter: TimelineFilter, log = LOG, records = TRAIL) => readTimelinePage(sourceOf(log, records), filter, new AbortController().signal)
 
 describe('the timeline', () => {
   test('joins launch log and trail in order of time, and leaves out what tells nothing of its own', async () => {
@@ -70,6 +67,19 @@ describe('the timeline', () => {
   })
   test('says of an override that it was one', async () => {
     expect((await page({}, [])).find((row) => row.kind === 'close')?.text).toContain('over the missing approval')
+  })
+  test('is read in slices, between which others are served, and no further than somebody waits for it', async () => {
+    const untold = Array.from({ length: 5000 }, (_, n) => log(n + 1, { event: 'checkout-kept', at: new Date(n).toISOString() }))
+    let reads = 0
+    const source = { ...sourceOf([], []), log: (after: number, limit: number) => (reads++, sourceOf(untold, []).log(after, limit)) }
+    expect(await readTimelinePage(source, {}, new AbortController().signal)).toEqual([])
+    const all = reads
+    reads = 0
+    const gone = new AbortController()
+    const reading = readTimelinePage(source, {}, gone.signal)
+    setImmediate(() => gone.abort())
+    await expect(reading).rejects.toThrow()
+    expect([reads > 0, reads < all / 2]).toEqual([true, true])
   })
   test('comes in pages: each after the cursor of the last row, none missed, none twice, an empty one last', async () => {
     const launches = Array.from({ length: 1700 }, (_, n) => log(n + 1, { event: 'launch', at: new Date(n * 2).toISOString() }))

@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Company } from '../helpers/company.ts'
+import { until } from '../helpers/world.ts'
 
 interface ReviewRow {
   readonly request: string
@@ -51,6 +52,21 @@ describe('a review', () => {
     expect(await company.must(['task', 'close', 't-2', '--override', '--reason', 'late'])).toMatchObject({ state: 'closed', verdict: null })
     const overrides = await company.must<{ subject: string; actor: { kind: string }; body: object }[]>(['trail', '--kind', 'override'])
     expect(overrides).toMatchObject([{ subject: 't-2', actor: { kind: 'founder' }, body: { push: 'p2', reason: 'late' } }])
+  })
+
+  test('whose approval comes while the host drains has its ref at once', async () => {
+    const { company, commit } = await pushed()
+    await using _ = company
+    const { request } = await company.tool('coder', 'request_review', { task: 't-1' })
+    const founder = await company.founder()
+    const id = await founder.send('coder', 'WAIT 60000')
+    await until('its turn runs', async () => (await founder.message(id)).state === 'delivered')
+    await founder.client.call('shutdown', { drainMs: 60_000 })
+    await company.must(['review', 'approve', String(request)])
+    expect(company.bare('rev-parse', 'refs/mosaic/approved/t-1')).toBe(commit)
+    // the drain would go on: who asks a second time waits no longer
+    await founder.client.call('shutdown', {})
+    expect(await company.begin([])).toBe(0)
   })
 
   test('whose approval was cut off before its ref is put right by the next host', async () => {

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BAD_COMMITS, BAD_GITMODULES, BAD_TREES, type TreeEntry } from '../../fixtures/git/bad-objects.ts'
 import { AppError } from '../../src/core/errors.ts'
+import type { IntakeDeps } from '../../src/git/intake.ts'
+import { advanceRef, type RefStep } from '../../src/git/ref-file.ts'
 import { snapshot } from '../workspace/world.ts'
 import { packOfZeros } from './bundles.ts'
 import { type GitWorld, makeGitWorld } from './world.ts'
@@ -230,9 +232,9 @@ describe('limits', () => {
     const commit = w.forge.commit(goodTree, w.base)
     const blobs = Array.from({ length: 12 }, (_, n) => w.forge.object('blob', `blob ${String(n)}`))
     const bytes = w.forge.bundle({ tip: commit, prerequisites: [w.base], objects: [commit, ...blobs] })
-    const intake = { limits: { pushObjects: 12, pushUnpackedBytes: 1 << 26 } }
-    await expect(w.push('t-many', bytes, commit, { intake })).rejects.toMatchObject({ code: 'bundle-too-big' })
-    expect(await w.push('t-many', bytes, commit, { intake: { limits: { pushObjects: 13, pushUnpackedBytes: 1 << 26 } } })).toMatchObject({ commit })
+    const upTo = (pushObjects: number): Partial<IntakeDeps> => ({ limits: () => ({ pushObjects, pushUnpackedBytes: 1 << 26 }) })
+    await expect(w.push('t-many', bytes, commit, { intake: upTo(12) })).rejects.toMatchObject({ code: 'bundle-too-big' })
+    expect(await w.push('t-many', bytes, commit, { intake: upTo(13) })).toMatchObject({ commit })
   })
   test('checks that take too long', async () => {
     const commit = w.forge.commit(goodTree, w.base)
@@ -272,6 +274,33 @@ describe('history', () => {
     expect(tip('t-late')).toBe('')
     await w.push('t-late', w.forge.honest(commit, w.base), commit)
     expect(tip('t-late')).toBe(commit)
+  })
+})
+
+describe('a ref that moved although its move failed, as when its directory cannot be synced', () => {
+  const advance = async (step: RefStep): Promise<boolean> => {
+    expect(await advanceRef(step)).toBe(true)
+    throw Object.assign(new Error('EMFILE: open'), { code: 'EMFILE' })
+  }
+  const files = (): unknown => Object.entries(snapshot(w.repository)).filter(([, what]) => !what.startsWith('40'))
+
+  test('goes back, and its objects with it', async () => {
+    const one = w.forge.commit(goodTree, w.base)
+    const before = files()
+    await expect(w.push('t-unsynced', w.forge.honest(one, w.base), one, { intake: { advance } })).rejects.toThrow('EMFILE')
+    expect(files()).toEqual(before)
+    await w.push('t-unsynced', w.forge.honest(one, w.base), one) // the control
+    const two = w.forge.commit(goodTree, one)
+    await expect(w.push('t-unsynced', w.forge.honest(two, one), two, { intake: { advance } })).rejects.toThrow('EMFILE')
+    expect(tip('t-unsynced')).toBe(one)
+  })
+  test('keeps its objects when it cannot go back: the repository stays whole', async () => {
+    const one = w.forge.commit(goodTree, w.base)
+    const runHelper: IntakeDeps['runHelper'] = (request) =>
+      request.command.includes('update-ref') ? Promise.reject(new Error('EMFILE')) : w.runHelper(request)
+    await expect(w.push('t-stuck', w.forge.honest(one, w.base), one, { intake: { advance, runHelper } })).rejects.toThrow('EMFILE')
+    expect(tip('t-stuck')).toBe(one)
+    expect(w.git(w.repository, 'fsck', '--full', '--strict')).toBe('')
   })
 })
 

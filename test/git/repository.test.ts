@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { silentLog } from '../../src/core/log.ts'
@@ -26,10 +27,15 @@ const pushed = async (task: string, parent = w.base): Promise<string> => {
 }
 const refs = (): string => w.git(w.repository, 'for-each-ref', '--format=%(refname) %(objectname)')
 let warnings: string[]
-const recover = (expected: Record<string, string>) => {
+const recover = (expected: Record<string, string>, signal?: AbortSignal) => {
   warnings = []
   return recoverGit(
-    { ...w.intake, warn: (line) => void warnings.push(line), expectedRefs: (_, project) => new Map(project === 'stack' ? Object.entries(expected) : []) },
+    {
+      ...w.intake,
+      ...(signal === undefined ? {} : { signal }),
+      warn: (line) => void warnings.push(line),
+      expectedRefs: (_, project) => new Map(project === 'stack' ? Object.entries(expected) : []),
+    },
     'acme',
   )
 }
@@ -106,6 +112,18 @@ test('recovery leaves a lock that somebody holds, and what is made under it; the
   await recover(expected)
   expect([existsSync(half), refs()]).toEqual([false, `refs/heads/main ${w.base}\nrefs/heads/work/t-1 ${one}`])
 }, 30_000)
+
+test('recovery that waits for a repository ends when it is cancelled, and puts none aside', async () => {
+  const theirs = createRepositoryLocks({ log: silentLog })
+  const cancel = new AbortController()
+  await theirs.withLock(w.repository, { timeoutMs: 1000 }, async () => {
+    const recovering = expect(recover({}, cancel.signal)).rejects.toMatchObject({ code: 'interrupted' })
+    await turnOfTheLoop()
+    cancel.abort()
+    await recovering
+  })
+  expect([readdirSync(join(w.gitRoot, 'acme')), warnings]).toEqual([['stack.git'], []])
+})
 
 test('recovery makes refs what the rows say', async () => {
   const one = await pushed('t-1')
@@ -187,6 +205,22 @@ test('a lock held by another process is busy in time, and free afterwards', asyn
   await first
   expect(await second).toBe('second')
   expect(await mine.withLock(w.repository, { timeoutMs: 300 }, () => Promise.resolve('in'))).toBe('in')
+})
+
+test('the wait for a lock that another process holds, or an earlier of ours, ends when it is cancelled; nothing is run then', async () => {
+  const [mine, theirs] = [createRepositoryLocks({ log: silentLog }), createRepositoryLocks({ log: silentLog })]
+  let runs = 0
+  const run = (signal: AbortSignal): Promise<number> => mine.withLock(w.repository, { timeoutMs: 3000, signal }, () => Promise.resolve(++runs))
+  const cancel = new AbortController()
+  await theirs.withLock(w.repository, { timeoutMs: 1000 }, async () => {
+    const asked = Promise.allSettled([run(cancel.signal), run(cancel.signal), run(AbortSignal.abort())])
+    await turnOfTheLoop() // by now the first asks for the lock, and the second for its turn
+    cancel.abort()
+    for (const one of await asked) expect(one).toMatchObject({ status: 'rejected', reason: { code: 'interrupted' } })
+  })
+  await expect(run(cancel.signal)).rejects.toMatchObject({ code: 'interrupted' })
+  expect(runs).toBe(0)
+  expect(await run(new AbortController().signal)).toBe(1) // the control
 })
 
 test("a diff shows an agent's text and runs none of its drivers; acting files are named", async () => {

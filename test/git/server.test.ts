@@ -6,7 +6,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { listenUnix } from '../../src/core/listen.ts'
 import { silentLog } from '../../src/core/log.ts'
-import { GIT_TIMES, type GitPorts, type GitServerDeps, serveGit } from '../../src/git/server.ts'
+import { GIT_TIMES, type GitPorts, type GitServerDeps } from '../../src/git/exchange.ts'
+import { serveGit } from '../../src/git/server.ts'
 import type { SessionPrincipal } from '../../src/protocol/common.ts'
 import { type GitWorld, makeGitWorld } from './world.ts'
 
@@ -48,7 +49,7 @@ const ports: GitPorts = {
 async function listen(more: Partial<GitServerDeps> = {}): Promise<void> {
   const deps: GitServerDeps = {
     ...w.intake,
-    limits: { ...w.intake.limits, pushBytes: 1024 * 1024 },
+    limits: () => ({ ...w.intake.limits(), pushBytes: 1024 * 1024 }),
     ports,
     freeBytes: () => Promise.resolve(2 ** 40),
     log: silentLog,
@@ -153,6 +154,16 @@ test('too big by its header, too short, closed before and closed in between', as
   expect((await ask(line(header({ commit, size: bytes.length })), bytes)).reply).toMatchObject({ error: 'task-closed' })
   expect(w.git(w.repository, 'for-each-ref', 'refs/heads/work')).toBe('')
   expect((await ask(line(header({ commit, size: bytes.length, task: 't-2' })), bytes)).reply).toMatchObject({ ok: true }) // the control
+})
+
+test('what a refused push still sends is thrown away: the peer gets rid of it, reads its answer, and leaves its place', async () => {
+  await listen()
+  const socket = connect({ path: w.path('git.sock'), allowHalfOpen: true })
+  socket.end(Buffer.concat([Buffer.from(line(header({ size: 8 * 1024 * 1024 }))), Buffer.alloc(8 * 1024 * 1024)]))
+  await once(socket, 'finish')
+  const closed = once(socket, 'close')
+  expect((await answerOf(socket)).reply).toMatchObject({ error: 'bundle-too-big' })
+  await closed
 })
 
 test('a fault of ours is internal, without its words', async () => {

@@ -33,7 +33,7 @@ export async function makeGitWorld(): Promise<GitWorld> {
     gitRoot: w.gitRoot,
     globalConfig: await ensureGlobalConfig(w.gitRoot),
     locks: w.deps.locks,
-    limits: { pushUnpackedBytes: 64 * 1024 * 1024, pushObjects: 10_000 },
+    limits: () => ({ pushUnpackedBytes: 64 * 1024 * 1024, pushObjects: 10_000 }),
     checkTimeoutMs: 60_000,
     failpoint: () => undefined,
     log: silentLog,

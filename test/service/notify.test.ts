@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { sendDatagram } from '../../src/core/kernel.ts'
-import { createLog } from '../../src/core/log.ts'
+import { createLog, silentLog } from '../../src/core/log.ts'
 import { keepStatus, openNotifier } from '../../src/daemon/notify.ts'
 import { startTimeOf, waitGone } from '../../src/core/proc.ts'
 import type { StatusRow } from '../../src/protocol/rows.ts'
@@ -143,6 +143,18 @@ test('a systemd that cannot be told is logged once, and ends nobody', async () =
   await back.next(/^WATCHDOG=1$/m, 0)
   await back.close()
   await until('it fails again', () => lines.length > 1)
+})
+
+test('the word for a stop has all the time that it may take, also for as long as sessions may be given', async () => {
+  await using notifier = openNotifier({ NOTIFY_SOCKET: path }, silentLog)
+  for (const [timeoutMs, us] of [
+    [0, '60000000'],
+    [86_400_000, '86460000000'],
+  ] as const) {
+    notifier.stopping(timeoutMs)
+    // whole, never as 8.6e10: systemd reads digits
+    expect(await receiver.next(new RegExp(`^EXTEND_TIMEOUT_USEC=${us}$`, 'm'), 0)).toBe(`STOPPING=1\nEXTEND_TIMEOUT_USEC=${us}`)
+  }
 })
 
 test('an abstract socket, as nested managers use', async () => {

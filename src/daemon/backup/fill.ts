@@ -1,6 +1,6 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { extractArchive } from '../../backup/extract.ts'
 import { CONFIG, type Manifest, REPOSITORIES, STORE_MEMBER } from '../../backup/manifest.ts'
 import { syncPath, syncTree } from '../../core/durable.ts'
@@ -48,12 +48,37 @@ async function moveIn({ root }: DataRootPaths, staged: string, at: string): Prom
   await syncPath(root)
 }
 
-function restoreConfig(staged: string, configDir: string): boolean {
+/** Files that are on the disk, into a directory that has nothing else; on failure none of them is in it. */
+async function moveConfigIn(copy: string, configDir: string): Promise<void> {
+  const moved: string[] = []
+  try {
+    if (readdirSync(configDir).length > 1) throw new Error(`somebody else writes to ${configDir}`)
+    for (const name of readdirSync(copy)) {
+      renameSync(join(copy, name), join(configDir, name))
+      moved.push(name)
+    }
+    await syncPath(configDir)
+  } catch (error) {
+    for (const name of moved) rmSync(join(configDir, name), { recursive: true })
+    throw error
+  }
+}
+
+/** Whole, where there is none: true. The copy is made in the directory itself, which may be all that is ours to write to. */
+async function restoreConfig(staged: string, configDir: string): Promise<boolean> {
   const from = join(staged, CONFIG)
   if (!existsSync(from) || !isEmpty(configDir)) return false
-  mkdirSync(dirname(configDir), { recursive: true, mode: 0o700 })
-  cpSync(from, configDir, { recursive: true, errorOnExist: true, force: false })
-  return true
+  const isNew = mkdirSync(configDir, { recursive: true, mode: 0o700 }) !== undefined
+  const copy = mkdtempSync(join(configDir, '.restore-'))
+  try {
+    cpSync(from, copy, { recursive: true })
+    await syncTree(copy)
+    await moveConfigIn(copy, configDir)
+    return true
+  } finally {
+    rmSync(copy, { recursive: true })
+    if (isNew) removeIfEmpty(configDir)
+  }
 }
 
 /** Under the lock: between the first look and the lock a bus host may have lived here, and all of this is its. */
@@ -86,7 +111,7 @@ async function stageAndMove(paths: DataRootPaths, { file, configDir, signal, man
     await assertStore(join(staged, STORE_MEMBER), manifest)
     await syncTree(staged)
     await moveIn(paths, staged, manifest.at)
-    return restoreConfig(staged, configDir)
+    return await restoreConfig(staged, configDir)
   } finally {
     rmSync(staged, { recursive: true, force: true })
   }

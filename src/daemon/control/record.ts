@@ -27,12 +27,12 @@ export function explainLog({ store }: Host, { seq }: ControlParams<'log.explain'
 }
 
 /** A page of the timeline. */
-export async function readTimeline({ store }: Host, filter: ControlParams<'timeline'>): Promise<readonly TimelineRow[]> {
+export async function readTimeline({ store }: Host, filter: ControlParams<'timeline'>, signal: AbortSignal): Promise<readonly TimelineRow[]> {
   const source = {
     log: (after: number, limit: number) => store.launchLog.list({ after, limit }),
     trail: (after: number, limit: number) => store.trail.list({ after, limit }),
   }
-  return firstPage(await readTimelinePage(source, filter))
+  return firstPage(await readTimelinePage(source, filter, signal))
 }
 
 export async function readTrail({ store }: Host, { waitMs, ...filter }: ControlParams<'trail'>, signal: AbortSignal): Promise<readonly TrailRow[]> {

@@ -44,39 +44,46 @@ export async function founderLaunch(host: Host, params: LaunchParams, who = para
   }
 }
 
+interface Target {
+  readonly run?: string | undefined
+  readonly instance?: string | undefined
+}
+
+/** The session that is meant, by its instance or by the beginning of its run's id; a launch in progress is one to be. Throws `not-running`. */
+function findRunning(host: Host, { run, instance }: Target): SessionRecord {
+  const record = instance === undefined ? findRun(host, run ?? '') : host.store.sessions.liveOf(instance)
+  if (record !== null && (record.state === 'starting' || host.live.has(record.run))) return record
+  const who = instance === undefined ? `run ${record?.run ?? ''}` : JSON.stringify(instance)
+  throw new AppError('not-running', `${who} does not run`, { hint: 'mosaic ps' })
+}
+
+function allRunning({ live, store }: Host): readonly SessionRecord[] {
+  const starting = store.sessions.live().filter((record) => record.state === 'starting' && !live.has(record.run))
+  return [...starting, ...live.runs().flatMap((run) => store.sessions.get(run) ?? [])]
+}
+
+/** Ends a session as `end` does, or undoes its launch; its row afterwards, of which a launch that was undone has none. */
+async function endRun(host: Host, record: SessionRecord, end: (run: string) => Promise<void>): Promise<RunRow> {
+  if (record.state === 'starting' && (await host.cancelLaunch(record.run))) return toRunRow(host, record)
+  // a launch that could not be cancelled any more is a session by now
+  if (host.live.has(record.run)) await end(record.run)
+  return toRunRow(host, findRun(host, record.run))
+}
+
+export const stopRun = (host: Host, record: SessionRecord, timeoutMs: number): Promise<RunRow> => endRun(host, record, (run) => host.live.stop(run, timeoutMs))
+
 /** Ends runs and waits until everything of them is gone; with `dryRun` it only says which. Throws `not-running`. */
 export async function stopRuns(host: Host, { run, instance, all, timeoutMs = STOP_MS, dryRun = false }: ControlParams<'stop'>): Promise<readonly RunRow[]> {
   if ([run, instance, all].filter((target) => target !== undefined).length !== 1) throw new AppError('invalid-request', 'stop takes one of run, instance, all')
-  const starting = all === true ? null : startingRun(host, { run, instance })
-  if (starting !== null && (dryRun || (await host.cancelLaunch(starting.run)))) return [toRunRow(host, starting)]
-  // a launch that could not be cancelled any more is a session by now
-  const runs = all === true ? host.live.runs() : [liveRun(host, starting === null ? { run, instance } : { run: starting.run })]
-  if (!dryRun) await Promise.all(runs.map((id) => host.live.stop(id, timeoutMs)))
-  return runs.map((id) => toRunRow(host, findRun(host, id)))
-}
-
-/** The row of a launch in progress that is meant; null: it is none. */
-function startingRun(host: Host, { run, instance }: { run?: string | undefined; instance?: string | undefined }): SessionRecord | null {
-  const record = instance === undefined ? findRun(host, run ?? '') : host.store.sessions.liveOf(instance)
-  return record?.state === 'starting' ? record : null
-}
-
-/** `stop RUN|INSTANCE`: an instance's live run, else a run by its beginning. */
-function liveRun(host: Host, { run, instance }: { run?: string | undefined; instance?: string | undefined }): string {
-  if (instance !== undefined) {
-    const session = host.store.sessions.liveOf(instance)
-    if (session !== null && host.live.has(session.run)) return session.run
-    throw new AppError('not-running', `${JSON.stringify(instance)} does not run`, { hint: 'mosaic ps' })
-  }
-  const record = findRun(host, run ?? '')
-  if (!host.live.has(record.run)) throw new AppError('not-running', `run ${record.run} does not run`, { hint: 'mosaic ps' })
-  return record.run
+  const records = all === true ? allRunning(host) : [findRunning(host, { run, instance })]
+  if (dryRun) return records.map((record) => toRunRow(host, record))
+  if (all === true) host.cancelLaunches()
+  return Promise.all(records.map((record) => stopRun(host, record, timeoutMs)))
 }
 
 export async function killRun(host: Host, { run, dryRun = false }: ControlParams<'kill'>): Promise<RunRow> {
-  const id = liveRun(host, { run })
-  if (!dryRun) await host.live.kill(id)
-  return toRunRow(host, findRun(host, id))
+  const record = findRunning(host, { run })
+  return dryRun ? toRunRow(host, record) : endRun(host, record, (id) => host.live.kill(id))
 }
 
 /** The row of a run once it has ended and its env root is free, or as it is after waitMs. */
