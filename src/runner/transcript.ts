@@ -78,7 +78,7 @@ export function createTranscript({ append, redact, now, log }: TranscriptDeps): 
   const queue: Queued[] = []
   let queuedBytes = 0
   let lost = 0
-  let sending: Promise<void> | undefined
+  let sending = Promise.resolve()
 
   const sendAll = async (): Promise<void> => {
     while (queue.length > 0) {
@@ -104,10 +104,9 @@ export function createTranscript({ append, redact, now, log }: TranscriptDeps): 
   return {
     add(entry) {
       for (const each of toEntries(entry, redact, toTimestamp(now()))) enqueue(each)
-      sending ??= sendAll().finally(() => {
-        sending = undefined
-      })
+      // one behind the other: what is added at the very end of a sending has its own
+      sending = sending.then(sendAll)
     },
-    flush: async () => await sending,
+    flush: () => sending,
   }
 }
