@@ -2,7 +2,7 @@ import { AppError, codeOf, messageOf } from '../core/errors.ts'
 import { createScope } from '../core/scope.ts'
 import type { LaunchRow } from '../protocol/rows.ts'
 import { admit, type LaunchOrder, refuse } from './admit.ts'
-import { commit, giveCapability, writeTexts } from './commit.ts'
+import { commit, giveCapability, tidyState, writeTexts } from './commit.ts'
 import { claimEnvRoot, prepare } from './env-claim.ts'
 import type { LaunchDeps, StartedRun } from './ports.ts'
 import { startRunner } from './start-runner.ts'
@@ -51,6 +51,7 @@ async function build(launch: Launch): Promise<Made> {
   launch.deps.failpoint('launch.claim')
   const made = await prepareAndStart(launch, await claimEnvRoot(launch))
   writeTexts(launch, made)
+  await tidyState(launch, made)
   return made
 }
 

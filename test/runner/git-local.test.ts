@@ -30,10 +30,15 @@ async function* endless(): AsyncIterable<Buffer> {
   }
 }
 
+function replaceClone(): void {
+  rmSync(clone, { recursive: true })
+  writeFileSync(clone, '')
+}
+
 /** What an agent can make of its clone, and what it is told then. */
 const TROUBLES = [
   { name: 'removed', make: () => rmSync(clone, { recursive: true }), path: env.PATH, text: 'the clone is gone' },
-  { name: 'a file', make: () => (rmSync(clone, { recursive: true }), writeFileSync(clone, '')), path: env.PATH, text: 'git cannot be run: spawn ENOTDIR' },
+  { name: 'a file', make: replaceClone, path: env.PATH, text: 'git cannot be run: spawn ENOTDIR' },
   { name: 'there, but no git is', make: () => undefined, path: '/nonexistent', text: 'git cannot be run: spawn git ENOENT' },
 ] as const
 

@@ -125,9 +125,9 @@ export function openLookup(place: Place): Lookup {
   const findOne = async (name: string): Promise<Found | undefined> => {
     if (name.includes('\n')) return undefined
     child.stdin.write(`${name}\n`)
-    const { value } = await lines.next()
+    const line = await lines.next()
     if (failure !== undefined) throw toUnusable(cwd, failure)
-    return parseFound(String(value))
+    return parseFound(String(line.value))
   }
   return {
     // iterators answer in the order in which they are asked
