@@ -7,6 +7,7 @@ import { type ProcessId, startTimeOf } from '../core/proc.ts'
 import { type Descriptor, FIRST_DESCRIPTOR, toArguments } from './argv.ts'
 import { type Bwrap, startBwrap } from './bwrap.ts'
 import type { SandboxPlan } from './plan.ts'
+import { killGroup } from './collect.ts'
 import { seccompProgram } from './seccomp.ts'
 import { assertSources } from './sources.ts'
 import { readStatus, type StatusChannel } from './status.ts'
@@ -71,6 +72,20 @@ function streamOf({ stdio }: Child, descriptors: readonly Descriptor[], role: De
   return (index < 0 ? null : stdio[FIRST_DESCRIPTOR + index]) ?? null
 }
 
+function toSpawned(child: Child, descriptors: readonly Descriptor[]): Spawned {
+  try {
+    const [stdin = null] = child.stdio
+    const status = streamOf(child, descriptors, 'status')
+    if (status === null || stdin === null) throw new Error('bubblewrap has no pipes')
+    const monitor = { pid: child.pid, start: startTimeOf(child.pid) ?? '' }
+    return { child, monitor, status: readStatus(status), stdin, block: streamOf(child, descriptors, 'block') }
+  } catch (error) {
+    killGroup(child)
+    for (const stream of child.stdio) stream?.destroy()
+    throw error
+  }
+}
+
 /** Starts bubblewrap. From the main thread, since --die-with-parent follows the thread. Throws `sandbox-unavailable` when the program cannot be run or a source is forbidden. */
 export async function spawnBwrap(bwrap: Bwrap, request: SpawnRequest, signal?: AbortSignal): Promise<Spawned> {
   const { plan, command, blocked, outlivesHost = false, lockFd } = request
@@ -80,11 +95,7 @@ export async function spawnBwrap(bwrap: Bwrap, request: SpawnRequest, signal?: A
   const { stdio, opened } = toStdio(descriptors, args, lockFd)
   try {
     const child = startBwrap(bwrap, ['--args', String(FIRST_DESCRIPTOR), '--', ...command], ['pipe', request.stdout, request.stderr, ...stdio])
-    const [stdin = null] = child.stdio
-    const status = streamOf(child, descriptors, 'status')
-    if (status === null || stdin === null) throw new Error('bubblewrap has no pipes')
-    const monitor = { pid: child.pid, start: startTimeOf(child.pid) ?? '' }
-    return { child, monitor, status: readStatus(status), stdin, block: streamOf(child, descriptors, 'block') }
+    return toSpawned(child, descriptors)
   } finally {
     for (const fd of opened) closeSync(fd)
   }
