@@ -123,3 +123,13 @@ test('a state/ that cannot be tidied refuses the launch, and all of it is undone
   await expect(launchSession({ ...deps, tidyState }, order)).rejects.toMatchObject({ code: 'env-root-unsafe' })
   expect([store.sessions.live(), seen]).toEqual([[], ['killed', 'directory removed', 'claim undone']])
 })
+
+test.each([
+  ['a disk that cannot be asked', Object.assign(new Error('EIO: statfs'), { code: 'EIO' }), 'internal', 'the bus host failed: EIO: statfs'],
+  ['a program that is no good', new AppError('config-invalid', 'bad'), 'config-invalid', 'bad'],
+])('%s refuses the launch, and the launch log has it', async (_, error, code, why) => {
+  const { deps, store } = openWorld()
+  await expect(launchSession({ ...deps, facts: () => Promise.reject(error) }, order)).rejects.toMatchObject({ code, message: why })
+  expect(store.launchLog.list()).toEqual([expect.objectContaining({ event: 'refused', instance: 'coder', by: 'ada', code, why, step: null })])
+  expect(store.sessions.live()).toEqual([])
+})
