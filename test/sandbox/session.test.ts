@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { codeOf } from '../../src/core/errors.ts'
@@ -64,8 +64,8 @@ test('a stopped monitor does not keep a kill from ending', async () => {
 
 test('what double-forks into its own session is gone with it', async () => {
   const inside = await world.start()
-  const before = await inside.run(`return sh('setsid -f sleep 600 >/dev/null 2>&1; ps -eo args | grep -c "^slee[p]"')`)
-  expect(before).toMatchObject({ stdout: '1' })
+  const before = await inside.run(`return sh('setsid -f sleep 600 >/dev/null 2>&1; until ps -eo args | grep "^slee[p]"; do :; done')`)
+  expect(before).toMatchObject({ stdout: 'sleep 600' })
   const seen = await inside.run(`return fs.readdirSync('/proc').filter(Number).length`)
   expect(seen).toBe(3)
   await inside.session.kill()
@@ -130,9 +130,10 @@ test('a sandbox that is no good is given up once its limits are set: no cgroup l
   while (isAlive(session.init)) await setImmediate()
   for (let turn = 0; turn < 50; turn++) await setImmediate()
   expect(over).toBe(false)
-  closeSync(openSync(`${leaf}/pids.max`, 'r'))
+  // waits for no writer
+  const reader = openSync(`${leaf}/pids.max`, constants.O_RDONLY | constants.O_NONBLOCK)
   expect(await settled).toBe('sandbox-mismatch')
-  for (const fd of [lockFd, stderrFd]) closeSync(fd)
+  for (const fd of [lockFd, stderrFd, reader]) closeSync(fd)
 })
 
 test('a setup that fails says why in its own words', async () => {
