@@ -45,7 +45,7 @@ async function release({ status, block }: Spawned, { limits }: SandboxPlan): Pro
     // of one that is gone there is nothing to limit
     if (isAlive(init)) throw new AppError('sandbox-unavailable', `a helper's limits cannot be set: ${messageOf(error)}`, { cause: error })
   }
-  block?.end('x')
+  block.end('x')
   return init
 }
 
@@ -63,7 +63,7 @@ async function assertStarted({ path }: Bwrap, { status }: Spawned, { timedOut, o
 export async function runHelper(deps: { readonly bwrap: Bwrap; readonly log: Log }, request: HelperRequest): Promise<HelperResult> {
   const { plan, command, lockFd = null, timeoutMs, signal, stdoutLimit = STDOUT_LIMIT_BYTES } = request
   signal?.throwIfAborted()
-  const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, lockFd, stdout: 'pipe', stderr: 'pipe' }, signal)
+  const spawned = await spawnBwrap(deps.bwrap, { plan, command, lockFd, stdout: 'pipe', stderr: 'pipe' }, signal)
   const released = release(spawned, plan)
   const killChildren = (): void => {
     try {

@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream'
 import { AppError } from '../core/errors.ts'
+import { inTime } from '../core/in-time.ts'
 import { signalProcess } from '../core/kernel.ts'
 import type { Log } from '../core/log.ts'
 import { childrenOf, isAlive, type ProcessId, startTimeOf, waitGone } from '../core/proc.ts'
@@ -11,8 +12,8 @@ import { type AppliedLimits, applyLimits, type EnforcedLimits } from './limits.t
 import type { SandboxPlan } from './plan.ts'
 import { sandboxDifferences } from './readback.ts'
 import { spawnBwrap, type Spawned } from './spawn.ts'
-import { filteredRunner, hasDropped, inTime, until } from './wait.ts'
-import { spawnFailed } from './words.ts'
+import { filteredRunner, hasDropped, tooLate, until } from './wait.ts'
+import { spawnFailed } from './spawn-failed.ts'
 
 export interface SessionDeps {
   readonly bwrap: Bwrap
@@ -58,7 +59,7 @@ const START_MS = 10_000
 
 /** bubblewrap tells pid 1 before it makes the mounts; stuck before that (a dead mount on the way to its program), it tells nothing. */
 async function findInit(spawned: Spawned, { signal, startMs = START_MS }: SessionRequest): Promise<ProcessId | null> {
-  const pid = await inTime(spawned.status.childPid, 'start', { timeoutMs: startMs, signal })
+  const pid = await inTime(spawned.status.childPid, { timeoutMs: startMs, signal }, () => tooLate('start', startMs))
   const start = pid === null ? null : startTimeOf(pid)
   return pid === null || start === null ? null : { pid, start }
 }
@@ -140,7 +141,7 @@ function createSession(deps: SessionDeps, request: SessionRequest, spawned: Spaw
     }
   }
   const release = async (signal: AbortSignal | undefined): Promise<ProcessId> => {
-    spawned.block?.end('x')
+    spawned.block.end('x')
     const found = await until(init, 'start its command', signal, () => filteredRunner(init))
     if (found === null) throw spawnFailed(deps.bwrap.path, request.stderrFd)
     runner = found
@@ -174,7 +175,7 @@ function createSession(deps: SessionDeps, request: SessionRequest, spawned: Spaw
 export async function openSession(deps: SessionDeps, request: SessionRequest): Promise<SessionSandbox> {
   const { plan, command, lockFd, stderrFd, signal } = request
   signal?.throwIfAborted()
-  const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, outlivesHost: true, lockFd, stdout: 'ignore', stderr: stderrFd }, signal)
+  const spawned = await spawnBwrap(deps.bwrap, { plan, command, outlivesHost: true, lockFd, stdout: 'ignore', stderr: stderrFd }, signal)
   try {
     const init = await findInit(spawned, request)
     if (init === null) throw spawnFailed(deps.bwrap.path, stderrFd)
