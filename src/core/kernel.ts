@@ -119,7 +119,8 @@ const SYS_pidfd_send_signal = 424
 const SYS_pidfd_open = 434
 
 /**
- * Signals this very process: the pidfd pins whoever has the pid, then the start time tells whether that is the one meant. false: it is gone.
+ * Signals this very process: the pidfd pins whoever has the pid, then the start time tells whether that is the one meant. false: it is gone. Throws when that cannot be
+ * told, as with no descriptor free.
  */
 export function signalProcess(target: ProcessId, signal: NodeJS.Signals): boolean {
   const fd = syscall()(SYS_pidfd_open, 'int', target.pid, 'int', 0)

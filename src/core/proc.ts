@@ -1,5 +1,6 @@
 import { fstatSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { errnoOf } from './errors.ts'
 
 /** A process that cannot be mistaken for a later one with the same pid: `start` is field 22 of /proc/PID/stat, in clock ticks since boot. */
 export interface ProcessId {
@@ -13,11 +14,22 @@ interface Stat {
   readonly start: string
 }
 
+/** null: the process is gone. Throws what else keeps it from being read: without a free descriptor nothing is known of anybody. proc(5) */
 function read(path: string): string | null {
   try {
     return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ESRCH') return null
+    throw error
+  }
+}
+
+/** For who goes by what is there: nothing is there where it cannot be looked at. */
+function orNothing<T>(look: () => T, nothing: T): T {
+  try {
+    return look()
   } catch {
-    return null
+    return nothing
   }
 }
 
@@ -34,7 +46,7 @@ export const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_i
 
 export const startTimeOf = (pid: number): string | null => statOf(pid)?.start ?? null
 
-/** Does this very process still run? A zombie does not: it holds no lock, no file and no mount. */
+/** Does this very process still run? A zombie does not: it holds no lock, no file and no mount. Throws when that cannot be told. */
 export function isAlive({ pid, start }: ProcessId): boolean {
   const stat = statOf(pid)
   return stat !== null && stat.start === start && stat.state !== 'Z' && stat.state !== 'X'
@@ -50,20 +62,21 @@ export function childrenOf(pid: number): number[] {
   return listed.split(' ').filter(Boolean).map(Number)
 }
 
-/** The fields of /proc/PID/status; empty when there is no such process. */
+/** The fields of /proc/PID/status; empty when there is no such process or it cannot be looked at. */
 export function statusOf(pid: number): Record<string, string> {
   const fields: Record<string, string> = {}
-  for (const line of (read(`/proc/${String(pid)}/status`) ?? '').split('\n')) {
+  for (const line of (orNothing(() => read(`/proc/${String(pid)}/status`), null) ?? '').split('\n')) {
     const colon = line.indexOf(':')
     if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1).trim()
   }
   return fields
 }
 
-/** The parent, its parent, … up to pid 1; empty when the process is gone. */
+/** The parent, its parent, … up to pid 1; empty when the process is gone, and none from where one cannot be looked at. */
 export function ancestorsOf(pid: number): number[] {
+  const parentOf = (of: number): number => orNothing(() => statOf(of), null)?.parent ?? 0
   const ancestors: number[] = []
-  for (let parent = statOf(pid)?.parent ?? 0; parent > 0; parent = statOf(parent)?.parent ?? 0) ancestors.push(parent)
+  for (let parent = parentOf(pid); parent > 0; parent = parentOf(parent)) ancestors.push(parent)
   return ancestors
 }
 
@@ -89,10 +102,10 @@ export const openFds = (): number[] =>
     .filter(isOpen)
     .sort((a, b) => a - b)
 
-/** Waits until this very process is gone; false when it is still there at the deadline or when `signal` aborts. Looks every millisecond, then ever more seldom. */
+/** Waits until this very process is gone; false when it is still there, or cannot be looked at, at the deadline or when `signal` aborts. Looks every millisecond, then ever more seldom. */
 export async function waitGone(target: ProcessId, { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<boolean> {
   const end = performance.now() + timeoutMs
-  for (let pauseMs = 1; isAlive(target); pauseMs = Math.min(pauseMs * 1.2, 50)) {
+  for (let pauseMs = 1; orNothing(() => isAlive(target), true); pauseMs = Math.min(pauseMs * 1.2, 50)) {
     if (signal?.aborted === true || performance.now() >= end) return false
     await sleep(pauseMs)
   }

@@ -1,3 +1,4 @@
+import { anySignal } from '../core/any-signal.ts'
 import { AppError } from '../core/errors.ts'
 import type { LaunchOrder } from '../launch/admit.ts'
 import { launchSession } from '../launch/launch.ts'
@@ -32,15 +33,18 @@ export function createLauncher(launching: LaunchDeps, start: typeof launchSessio
     launch(order) {
       const cancel = new AbortController()
       let passed: string | null = null
-      const stopping = AbortSignal.any([launching.stopping, cancel.signal])
-      const launch = start({ ...launching, stopping, admitted: (run) => void (passed = run) }, order)
+      const stopping = anySignal([launching.stopping, cancel.signal])
+      const launch = start({ ...launching, stopping: stopping.signal, admitted: (run) => void (passed = run) }, order)
       const undone = launch.then(
         () => false,
         () => true,
       )
       const entry: InProgress = { run: () => passed, cancel, undone }
       running.add(entry)
-      void undone.then(() => running.delete(entry))
+      void undone.then(() => {
+        running.delete(entry)
+        stopping[Symbol.dispose]()
+      })
       return launch
     },
     async cancelLaunch(run) {

@@ -8,19 +8,17 @@ import { bootId } from '../core/proc.ts'
 import type { Broker } from '../bus/broker.ts'
 import { actorOf } from '../bus/context.ts'
 import type { RoleConfig, SystemConfig } from '../config/types.ts'
-import { writeNew } from '../envroot/files.ts'
 import type { PinnedDir } from '../envroot/pin.ts'
 import type { ClaimDeps } from '../envroot/ports.ts'
 import { availabilityOf, type Availability } from '../harness/availability.ts'
-import type { ConfigFile, LocatedHarness } from '../harness/contract.ts'
-import { findHarness } from '../harness/registry.ts'
+import type { LocatedHarness } from '../harness/contract.ts'
+import { configFilesOf, findHarness } from '../harness/registry.ts'
 import { createVersions } from '../harness/version.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Capabilities } from '../launch/capabilities.ts'
 import { lookUpFacts } from '../launch/facts.ts'
 import type { LaunchDeps, StartedRun } from '../launch/ports.ts'
 import type { LaunchBroker } from '../launch/store-ports.ts'
-import type { SessionFile } from '../protocol/session.ts'
 import type { Store } from '../store/open.ts'
 import type { SyncDeps } from '../workspace/sync.ts'
 import type { ConfigState } from './config-state.ts'
@@ -102,9 +100,6 @@ function createModelAccess({ gateway }: LaunchingDeps): Pick<LaunchDeps, 'limite
 
 const NO_HARNESS: LocatedHarness = { bin: null, inside: null, version: null, programs: [], pathDirs: [] }
 
-const configFilesOf = (session: SessionFile, where: ConfigFile['in']): readonly ConfigFile[] =>
-  (findHarness(session.harness)?.configFiles(session) ?? []).filter((file) => file.in === where)
-
 /** Programs as the last look at them found them: a launch looks before its gate. */
 function createLocator(env: NodeJS.ProcessEnv): {
   readonly locate: (name: string, system: SystemConfig) => Promise<Availability>
@@ -166,8 +161,7 @@ export function createLaunching(deps: LaunchingDeps, launchBroker: LaunchBroker)
       return makeRunDirectory(dataRoot, { business, run }, { bundle, session, home })
     },
     openSandbox: (request) => {
-      const { session, placeholder, claim } = request
-      for (const { path, text } of configFilesOf(session, 'state')) writeNew(claim.state, path, text)
+      const { session, placeholder } = request
       const program = locatedAs(session.harness)
       return sandboxing.openSandbox(request, program, findHarness(session.harness)?.environment(session, { located: program, placeholder }) ?? {})
     },

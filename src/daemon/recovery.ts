@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../core/log.ts'
 import { systemClock } from '../core/clock.ts'
+import { bootId, isAlive } from '../core/proc.ts'
 import type { Failpoint } from '../launch/failpoints.ts'
 import { undoCutOffClaim } from '../envroot/cut-off.ts'
 import { isEnvRootHeld } from '../envroot/list.ts'
@@ -47,7 +48,11 @@ async function waitForLock({ envRoots, log }: RecoveryDeps, { business, env, run
 
 /** What a launch that was cut off left behind. A tree that cannot be removed stays, and holds up neither this start nor a later launch. */
 async function removeTraces({ dataRoot, envRoots, log }: RecoveryDeps, { business, env, run, envOutcome }: SessionRecord): Promise<void> {
-  removeRunDirectory({ dataRoot }, business, run)
+  try {
+    removeRunDirectory({ dataRoot }, business, run)
+  } catch (error) {
+    log.warn({ err: error, run }, 'the directory of a launch that was cut off stays')
+  }
   // before its outcome was recorded, a continuation may have made a root of its own
   const made = envOutcome === null ? [env, `${env}.${run}`] : [env]
   for (const name of made) {
@@ -64,6 +69,16 @@ function tellPm({ broker, pm }: RecoveryDeps, ended: readonly LeftRun[]): void {
   broker.messages.hostNote(pm, 'the bus host died; sessions were lost', `Ended as host-lost: ${what.join(', ')}.`)
 }
 
+/** Runs that have ended of late, among which those are whose pid 1 hangs in the kernel: its host gave it up. */
+const MAX_ENDED = 1000
+
+/** What an earlier host left: runs without their end, and ended ones that are not cleaned up. */
+export function leftRuns({ sessions }: Pick<Store, 'sessions'>): readonly SessionRecord[] {
+  const boot = bootId()
+  const lives = ({ state, init, bootId: at }: SessionRecord): boolean => state === 'ended' && at === boot && init !== null && isAlive(init)
+  return [...sessions.notEnded(), ...sessions.all(MAX_ENDED).filter(lives)]
+}
+
 /** Survivors killed, then runs ended, each once; launches that were cut off are undone. Idempotent. */
 export function recover(deps: RecoveryDeps): Promise<void> {
   const { store, launchBroker, say, failpoint, log, capabilities } = deps
@@ -74,7 +89,7 @@ export function recover(deps: RecoveryDeps): Promise<void> {
     clock: systemClock,
     log,
     failpoint,
-    left: store.sessions.notEnded(),
+    left: leftRuns(store),
     killLeftover: (run) => killLeftover(run, run),
     waitForLock: (run) => waitForLock(deps, run),
     removeTraces: (run) => removeTraces(deps, run),

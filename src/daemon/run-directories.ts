@@ -26,8 +26,11 @@ interface Contents {
 function writeHomeFile(home: PinnedDir, path: string, text: string): void {
   const names = path.split('/')
   const dir = walkTo(home, names.slice(0, -1), { create: true })
-  writeNew(dir, names.at(-1) ?? path, text)
-  if (dir.fd !== home.fd) dir.close()
+  try {
+    writeNew(dir, names.at(-1) ?? path, text)
+  } finally {
+    if (dir.fd !== home.fd) dir.close()
+  }
 }
 
 const toText = (session: SessionFile): string => `${JSON.stringify(session, null, 2)}\n`

@@ -1,5 +1,6 @@
 import type { EnvOutcome } from '../protocol/common.ts'
 import { assertContents, type Directories, emptyRoot, findUnsaved, namesIn, openDirectories } from './contents.ts'
+import { type Continued, type Continuity, judgeContinuity, toNewOwner } from './continuity.ts'
 import { type Decision, decide, type Found } from './decide.ts'
 import { createHoldScopes, giveUp, type Held, type HoldScopes, holdRoot } from './hold.ts'
 import { isNamedLock, LOCK } from './lock.ts'
@@ -17,6 +18,8 @@ export interface Target {
   readonly create: boolean
   /** The identity that the root must have, where an earlier run recorded it. */
   readonly identity: string | null
+  /** null: no earlier run is continued. */
+  readonly continued: Continued | null
   /** Whose clones' folders must be no links. */
   readonly projects: readonly string[]
 }
@@ -40,7 +43,7 @@ export interface EnvClaim extends Directories {
   readonly close: () => void
 }
 
-type Claimed = Held & { readonly decision: Decision; readonly directories: Directories }
+type Claimed = Held & Continuity & { readonly directories: Directories }
 
 function inspect(root: PinnedDir): Found {
   return { path: root.path, owner: readOwner(root), temporary: readTemporary(root), names: namesIn(root) }
@@ -86,8 +89,14 @@ async function assertSaved(deps: ClaimDeps, target: Target, root: PinnedDir): Pr
   if (work.length > 0) throw unsaved(target.owner.instance, work)
 }
 
+interface Judged {
+  readonly found: Found
+  readonly decision: Decision
+  readonly continuity: Continuity
+}
+
 /** What is to be done with a root whose lock we hold, every reason against it looked for; nothing is changed. */
-async function judge(deps: ClaimDeps, target: Target, root: PinnedDir): Promise<{ readonly found: Found; readonly decision: Decision }> {
+async function judge(deps: ClaimDeps, target: Target, root: PinnedDir): Promise<Judged> {
   await deps.hooks?.before('read-owner')
   const found = inspect(root)
   await deps.hooks?.before('decide')
@@ -96,12 +105,12 @@ async function judge(deps: ClaimDeps, target: Target, root: PinnedDir): Promise<
   const checked = decision.kind === 'reset' && decision.checked && !target.discard
   assertContents(root, decision.kind === 'reset' && !checked ? [] : target.projects)
   if (checked) await assertSaved(deps, target, root)
-  return { found, decision }
+  return { found, decision, continuity: judgeContinuity(root, found.owner, decision, target.continued) }
 }
 
 async function act(deps: ClaimDeps, target: Target, { root, lockFd }: Held, scopes: HoldScopes): Promise<Claimed> {
-  const { found, decision } = await judge(deps, target, root)
-  const ownership = takeOwnership(root, found, target.owner, scopes)
+  const { found, decision, continuity } = await judge(deps, target, root)
+  const ownership = takeOwnership(root, found, toNewOwner(target.owner, found.owner, continuity), scopes)
   if (decision.kind === 'reset') {
     await deps.hooks?.before('reset')
     assertRoot(deps, target, root)
@@ -114,13 +123,11 @@ async function act(deps: ClaimDeps, target: Target, { root, lockFd }: Held, scop
   const directories = openDirectories(deps, root, scopes.opened, scopes.undo)
   await deps.hooks?.before('done')
   assertSame(deps, target, { root, lockFd }, directories)
-  return { root, lockFd, decision, directories }
+  return { root, lockFd, ...continuity, directories }
 }
 
-const OUTCOMES = { adopt: 'created', keep: 'kept', reset: 'reset' } as const satisfies Record<Decision['kind'], EnvOutcome>
-
 function toClaim(deps: ClaimDeps, target: Target, claimed: Claimed, scopes: HoldScopes): EnvClaim {
-  const { root, lockFd, directories } = claimed
+  const { root, lockFd, directories, outcome, lost } = claimed
   const close = (): void => {
     scopes.opened.close()
   }
@@ -129,9 +136,9 @@ function toClaim(deps: ClaimDeps, target: Target, claimed: Claimed, scopes: Hold
     env: target.owner.env,
     root,
     lockFd,
-    outcome: OUTCOMES[claimed.decision.kind],
-    conversation: false,
-    continuityLost: null,
+    outcome,
+    conversation: target.continued !== null && lost === null,
+    continuityLost: lost,
     assertSame: () => {
       assertSame(deps, target, claimed, directories)
     },
@@ -153,7 +160,7 @@ export async function previewRoot(deps: ClaimDeps, target: Target): Promise<EnvO
   const scopes = createHoldScopes()
   try {
     const held = await holdTarget(deps, target, false, scopes)
-    return held === null ? null : OUTCOMES[(await judge(deps, target, held.root)).decision.kind]
+    return held === null ? null : (await judge(deps, target, held.root)).continuity.outcome
   } catch (error) {
     throw toRefusal(error, pathOf(deps, target))
   } finally {

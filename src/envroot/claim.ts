@@ -1,6 +1,6 @@
 import type { EnvOutcome } from '../protocol/common.ts'
 import { type EnvClaim, claimRoot, previewRoot } from './claim-root.ts'
-import { type ClaimRequest, continueRoot, toTarget, whyNotContinued } from './continue.ts'
+import { type ClaimRequest, continueRoot, toContinuedTarget, toTarget, whyNotContinued } from './continue.ts'
 import { isEnvRefusal } from './decide.ts'
 import type { ClaimDeps } from './ports.ts'
 
@@ -27,8 +27,8 @@ async function previewContinued(deps: ClaimDeps, request: ClaimRequest): Promise
       throw error
     })
   if (earlier !== null && whyNotContinued(request, earlier) === null) {
-    const outcome = await look({ ...toTarget({ ...request, env: earlier.env }), identity: earlier.identity })
-    if (outcome !== null) return outcome === 'kept' ? 'continued' : outcome
+    const outcome = await look(toContinuedTarget(request, earlier))
+    if (outcome !== null) return outcome
   }
   return (await look(toTarget(request))) ?? 'created'
 }

@@ -6,7 +6,7 @@ import { isLink, listNames } from './files.ts'
 import { LOCK } from './lock.ts'
 import { OWNER } from './owner.ts'
 import { at, type PinnedDir } from './pin.ts'
-import { type ClaimDeps, DIRECTORIES, type TreeDeps, WORKSPACE } from './ports.ts'
+import { type ClaimDeps, DIRECTORIES, STATE, type TreeDeps, WORKSPACE } from './ports.ts'
 import { unsafe } from './refusals.ts'
 
 export type Directories = Readonly<Record<(typeof DIRECTORIES)[number], PinnedDir>>
@@ -37,6 +37,16 @@ export function assertContents(root: PinnedDir, projects: readonly string[]): vo
     } finally {
       dir?.close()
     }
+  }
+}
+
+/** Does the root's state/ hold what `look` looks for? */
+export function holdsInState(root: PinnedDir, look: (state: PinnedDir) => boolean): boolean {
+  const state = pinEntry(root, STATE, false)
+  try {
+    return state !== null && look(state)
+  } finally {
+    state?.close()
   }
 }
 
@@ -82,5 +92,5 @@ export function openDirectories(deps: Pick<TreeDeps, 'emptyTree'>, root: PinnedD
     if (dir.created) undo.defer(() => removeMade(deps, root, name))
     return dir
   }
-  return { workspace: open(WORKSPACE), state: open('state'), cache: open('cache') }
+  return { workspace: open(WORKSPACE), state: open(STATE), cache: open('cache') }
 }

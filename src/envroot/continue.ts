@@ -3,6 +3,7 @@ import { claimRoot } from './claim-root.ts'
 import { messageOf } from '../core/errors.ts'
 import { isRunId } from '../core/ids.ts'
 import { isEnvRefusal } from './decide.ts'
+import type { PinnedDir } from './pin.ts'
 import type { ClaimDeps } from './ports.ts'
 
 /** The earlier run to continue, by the store. */
@@ -30,6 +31,8 @@ export interface ClaimRequest {
   readonly discard: boolean
   /** null: no such run. */
   readonly continueFrom: EarlierRun | null
+  /** Does a state/ hold a conversation that the launch's harness can go on with? Without it, whatever is there counts as one. */
+  readonly holdsConversation?: (state: PinnedDir) => boolean
   /** Whose clones' folders must be no links. */
   readonly projects: readonly string[]
 }
@@ -44,8 +47,15 @@ export function toTarget(request: ClaimRequest): Target {
     mayReset: request.mode !== 'continue',
     create: true,
     identity: null,
+    continued: null,
     projects: request.projects,
   }
+}
+
+/** The root of the run to go on with. */
+export function toContinuedTarget(request: ClaimRequest, { run, env, identity }: EarlierRun): Target {
+  const { holdsConversation = () => true } = request
+  return { ...toTarget({ ...request, env }), create: false, identity, continued: { run, holdsConversation } }
 }
 
 /** The instance's own env root, or one that was made for a single run because that one could not be had. */
@@ -88,10 +98,8 @@ export async function continueRoot(deps: ClaimDeps, request: ClaimRequest): Prom
   const earlier = request.continueFrom
   const why = whyNotContinued(request, earlier)
   if (earlier === null || why !== null) return claimOwn(deps, request, why ?? 'there is no earlier run to continue')
-  const claim = await attempt(deps, { ...toTarget({ ...request, env: earlier.env }), create: false, identity: earlier.identity })
+  const claim = await attempt(deps, toContinuedTarget(request, earlier))
   if (claim === null) return claimOwn(deps, request, `the env root of run ${earlier.run} is gone`)
   if (typeof claim === 'string') return claimNew(deps, request, `the env root of run ${earlier.run}: ${claim}`)
-  return claim.outcome === 'kept'
-    ? { ...claim, outcome: 'continued', conversation: true }
-    : { ...claim, continuityLost: `the env root of run ${earlier.run} is empty` }
+  return claim
 }

@@ -4,7 +4,7 @@ import { emptyRoot, namesIn } from './contents.ts'
 import { unlinkIfThere } from './files.ts'
 import { createHoldScopes, holdRoot } from './hold.ts'
 import { LOCK } from './lock.ts'
-import { OWNER, OWNER_TEMPORARY, readOwner } from './owner.ts'
+import { OWNER, OWNER_TEMPORARY, type Owner, readOwner, writeOwner } from './owner.ts'
 import { at, type PinnedDir, removeEmpty } from './pin.ts'
 import { type ClaimDeps, DIRECTORIES, ENVS } from './ports.ts'
 
@@ -27,15 +27,19 @@ function removeIfEmpty(root: PinnedDir, name: string): void {
   }
 }
 
-/** Does the root belong to the run that was cut off, or to nobody yet? One that is being reset waits for the next claim to end that. */
-function isTheirs(root: PinnedDir, run: string): boolean {
-  const found = readOwner(root)
-  if (found.kind === 'owned') return found.owner.run === run && found.owner.resetting !== true
-  return found.kind === 'absent' || found.kind === 'torn'
+/** Names the run that the cut-off one took over from: its own is in no record, so that nobody would know when the root was used last. */
+function giveBack(root: PinnedDir, { before, ...owner }: Owner): void {
+  if (before !== undefined) writeOwner(root, { ...owner, run: before.run, continues: before.continues })
 }
 
-async function remove(deps: ClaimDeps, { business, env, run, created }: CutOffClaim, root: PinnedDir): Promise<void> {
-  if (!isTheirs(root, run)) return
+async function undo(deps: ClaimDeps, { business, env, run, created }: CutOffClaim, root: PinnedDir): Promise<void> {
+  const found = readOwner(root)
+  const owner = found.kind === 'owned' ? found.owner : null
+  // theirs, or nobody's yet
+  if (owner === null ? found.kind !== 'absent' && found.kind !== 'torn' : owner.run !== run) return
+  if (owner !== null) giveBack(root, owner)
+  // one that is being reset waits for the next claim to end that
+  if (owner?.resetting === true) return
   if (created) await emptyRoot(deps, root)
   for (const name of DIRECTORIES) removeIfEmpty(root, name)
   // with content it was there before: it stays, for the next launch to keep
@@ -44,13 +48,13 @@ async function remove(deps: ClaimDeps, { business, env, run, created }: CutOffCl
   removeEmpty(deps.dataRoot, [ENVS, business, env], root.identity)
 }
 
-/** Removes the env root that a launch made and never used; one with a history stays as it is. None there is no error. Idempotent. */
+/** Removes the env root that a launch made and never used; one with a history stays, and is its earlier run's again. None there is no error. Idempotent. */
 export async function undoCutOffClaim(deps: ClaimDeps, claim: CutOffClaim): Promise<void> {
   const { business, env, run } = claim
   const scopes = createHoldScopes()
   try {
     const held = await holdRoot(deps, { business, env, run }, false, scopes)
-    if (held !== null) await remove(deps, claim, held.root)
+    if (held !== null) await undo(deps, claim, held.root)
   } finally {
     // nothing was made that is not wanted: only the descriptors go
     scopes.opened.close()

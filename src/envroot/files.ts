@@ -85,7 +85,7 @@ export function readPlain(dir: PinnedDir, name: string, limitBytes: number): Fil
 }
 
 /** Removes one entry that is no directory; absent is no error. */
-export function unlinkIfThere(dir: PinnedDir, name: string): void {
+export function unlinkIfThere(dir: Pick<PinnedDir, 'fd'>, name: string): void {
   try {
     unlinkSync(at(dir, name))
   } catch (error) {

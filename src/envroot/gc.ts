@@ -1,7 +1,7 @@
 import { errnoOf, messageOf } from '../core/errors.ts'
 import { isRunId } from '../core/ids.ts'
 import { namesIn } from './contents.ts'
-import { type GcDeps, type GcRequest, type GcRow, isDue } from './due.ts'
+import { type GcDeps, type GcRequest, type GcRow, isDue } from './gc-types.ts'
 import { reclaimCacheOrRoot } from './gc-env.ts'
 import { isEnvName, openEnvs } from './list.ts'
 import { type PinnedDir, removeEmpty, walkTo } from './pin.ts'

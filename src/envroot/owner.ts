@@ -8,6 +8,9 @@ export const OWNER_TEMPORARY = 'owner.json.new'
 const MANAGED_BY = 'mosaic'
 const LIMIT_BYTES = 64 * 1024
 
+/** The runs whose conversation this one goes on with, oldest first. */
+const conversationShape = { continues: z.array(z.string()).readonly().optional() }
+
 const ownerSchema = z.object({
   business: z.string(),
   env: z.string(),
@@ -17,16 +20,25 @@ const ownerSchema = z.object({
   managedBy: z.literal(MANAGED_BY),
   /** A reset has begun: what is left of the tree is worth nothing. */
   resetting: z.literal(true).optional(),
+  ...conversationShape,
+  before: z.object({ run: z.string(), ...conversationShape }).optional(),
 })
 
+/** Which run claimed an env root, and whose conversation it goes on with. */
+interface Claimant {
+  readonly run: string
+  readonly continues?: readonly string[] | undefined
+}
+
 /** Whose env root it is, and which run claimed it last. */
-export interface Owner {
+export interface Owner extends Claimant {
   readonly business: string
   readonly env: string
   readonly instance: string
   readonly task: string | null
-  readonly run: string
   readonly resetting?: true | undefined
+  /** Whom it took over from, for a claim that is cut off to be given back. */
+  readonly before?: Claimant | undefined
 }
 
 export type OwnerFound =

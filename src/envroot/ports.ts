@@ -4,8 +4,9 @@ import type { PinnedDir } from './pin.ts'
 export const ENVS = 'envs'
 export const LAUNCHES = 'launches'
 export const WORKSPACE = 'workspace'
+export const STATE = 'state'
 /** The directories that a session gets; everything else in an env root is the host's. */
-export const DIRECTORIES = [WORKSPACE, 'state', 'cache'] as const
+export const DIRECTORIES = [WORKSPACE, STATE, 'cache'] as const
 
 export interface Unsaved {
   readonly project: string
@@ -33,7 +34,7 @@ export interface LockDeps {
 /** What also looks into trees that agents wrote; both run in a sandbox that sees only that tree. */
 export interface TreeDeps {
   /** Removes every entry of the directory but these, following no link, never the directory itself. */
-  readonly emptyTree: (dir: PinnedDir, keep: readonly string[], signal?: AbortSignal) => Promise<void>
+  readonly emptyTree: (dir: Pick<PinnedDir, 'fd' | 'path'>, keep: readonly string[], signal?: AbortSignal) => Promise<void>
   readonly unsavedWork: (root: { readonly workspace: PinnedDir; readonly signal?: AbortSignal | undefined }) => Promise<readonly Unsaved[]>
 }
 

@@ -1,4 +1,4 @@
-import { AppError } from '../core/errors.ts'
+import { AppError, codeOf, messageOf } from '../core/errors.ts'
 import { createRunId } from '../core/ids.ts'
 import type { Principal } from '../protocol/common.ts'
 import { join } from 'node:path'
@@ -50,6 +50,13 @@ export const principalOf = (asker: Asker, business: string): Principal =>
     : { kind: 'session', business, role: asker.role, instance: asker.name, run: asker.run, grants: asker.grants }
 
 type Refused = Omit<GateRefusal, 'ok' | 'step'> & { readonly step?: number; readonly hint?: string }
+
+/** Whatever a step threw, as the refusal that it is. */
+export function toRefused(error: unknown): Refused {
+  const code = codeOf(error)
+  const hint = error instanceof AppError ? error.hint : undefined
+  return { code, why: code === 'internal' ? `the bus host failed: ${messageOf(error)}` : messageOf(error), ...(hint === undefined ? {} : { hint }) }
+}
 
 function recordRefusal({ store }: LaunchDeps, { instance, asker, task }: LaunchOrder, { code, why, step }: Refused, run: string | null): void {
   const act = (): void => {
@@ -106,6 +113,16 @@ function toStartingRow(deps: LaunchDeps, config: LaunchConfig, order: LaunchOrde
   }
 }
 
+/** A look that fails is a refusal as any other. */
+async function lookUp(deps: LaunchDeps, order: LaunchOrder, target: GatePass['target'], config: LaunchConfig): Promise<GateFacts> {
+  try {
+    return await deps.facts(target, config)
+  } catch (error) {
+    if (codeOf(error) === 'internal') deps.log.error({ err: error, instance: order.instance }, 'a look before a launch failed')
+    throw refuse(deps, order, toRefused(error))
+  }
+}
+
 /**
  * Step 1 of a launch: the gate, and the row `starting` in the same transaction, so that two launches can't both pass.
  * What needs no look-up outside the store is judged first, so that a refusal is cheap. Throws the gate's code.
@@ -115,7 +132,7 @@ export async function admit(deps: LaunchDeps, order: LaunchOrder): Promise<Admis
   const request: GateRequest = { instance: order.instance, task: order.task, asker: order.asker }
   const early = deps.store.writeNow(() => judge(deps, config, request, null))
   if (!early.ok) throw refuse(deps, order, early)
-  const facts = await deps.facts(early.target, config)
+  const facts = await lookUp(deps, order, early.target, config)
   const decided = deps.store.writeNow(() => {
     const verdict = judge(deps, config, request, facts)
     if (!verdict.ok) return verdict

@@ -14,6 +14,16 @@ export function writeTexts({ deps }: Launch, { parts, programs, directory, opene
   directory.writeBundle('manifest.json', toManifest(parts, new Map([...texts, ...programs]), opened))
 }
 
+/**
+ * The end of step 7, after all else that may refuse: what it removes of an earlier conversation is gone, whatever becomes of this launch.
+ * state/ is bound in the sandbox already, and nobody in there reads it yet.
+ */
+export async function tidyState({ deps }: Launch, { parts, projects }: Made): Promise<void> {
+  deps.failpoint('launch.state')
+  deps.stopping.throwIfAborted()
+  await deps.tidyState(parts.claim, toSession(parts, projects), deps.stopping)
+}
+
 /** Step 8: from this transaction on the run exists, and a failure is its one end. Throws when the launch was cancelled before. */
 export function commit({ deps, order, admission }: Launch, { parts, projects, opened, runner }: Made): void {
   const { row, task } = admission

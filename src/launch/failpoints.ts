@@ -27,6 +27,7 @@ export const FAILPOINTS = [
   'launch.settled',
   'launch.unblock',
   'launch.runner',
+  'launch.state',
   'launch.commit',
   'launch.adopt',
   'launch.capability',

@@ -56,13 +56,13 @@ export interface GateRefusal {
 
 type Check = (request: GateRequest, state: GateState) => Omit<GateRefusal, 'ok' | 'step'> | null
 
-const quote = (names: readonly string[]): string => (names.length === 0 ? 'nobody' : names.join(', '))
+const toList = (names: readonly string[]): string => (names.length === 0 ? 'nobody' : names.join(', '))
 
 const listed: Check = ({ instance, asker }, { listed: names, instances }) => {
   if (asker.kind === 'session' && !names.includes(instance)) {
-    return { code: 'instance-not-listed', why: `launch.instances lists ${quote(names)}` }
+    return { code: 'instance-not-listed', why: `launch.instances lists ${toList(names)}` }
   }
-  return instances.has(instance) ? null : { code: 'instance-not-listed', why: `the configuration has ${quote([...instances.keys()])}` }
+  return instances.has(instance) ? null : { code: 'instance-not-listed', why: `the configuration has ${toList([...instances.keys()])}` }
 }
 
 const free: Check = ({ instance }, { live }) => {

@@ -1,8 +1,8 @@
-import { AppError, codeOf, messageOf } from '../core/errors.ts'
+import { AppError, codeOf } from '../core/errors.ts'
 import { createScope } from '../core/scope.ts'
 import type { LaunchRow } from '../protocol/rows.ts'
-import { admit, type LaunchOrder, refuse } from './admit.ts'
-import { commit, giveCapability, writeTexts } from './commit.ts'
+import { admit, type LaunchOrder, refuse, toRefused } from './admit.ts'
+import { commit, giveCapability, tidyState, writeTexts } from './commit.ts'
 import { claimEnvRoot, prepare } from './env-claim.ts'
 import type { LaunchDeps, StartedRun } from './ports.ts'
 import { startRunner } from './start-runner.ts'
@@ -51,6 +51,7 @@ async function build(launch: Launch): Promise<Made> {
   launch.deps.failpoint('launch.claim')
   const made = await prepareAndStart(launch, await claimEnvRoot(launch))
   writeTexts(launch, made)
+  await tidyState(launch, made)
   return made
 }
 
@@ -71,12 +72,9 @@ async function giveUp({ deps, order, admission, undo }: Launch, cause: unknown):
     deps.log.error({ err: error, run: admission.row.run }, 'undoing a launch failed')
   })
   const refusal = deps.stopping.aborted ? whyStopped(deps.stopping, cause) : cause
-  const code = codeOf(refusal)
-  if (code === 'internal') deps.log.error({ err: cause, run: admission.row.run }, 'launch failed')
-  const hint = refusal instanceof AppError ? refusal.hint : undefined
-  const why = code === 'internal' ? `the bus host failed: ${messageOf(cause)}` : messageOf(refusal)
+  if (codeOf(refusal) === 'internal') deps.log.error({ err: cause, run: admission.row.run }, 'launch failed')
   deps.failpoint('launch.refuse')
-  return refuse(deps, order, { code, why, ...(hint === undefined ? {} : { hint }) }, admission.row)
+  return refuse(deps, order, toRefused(refusal), admission.row)
 }
 
 /** Step 9. The run is there: what fails from now on is its end, and no failure of its launch. */

@@ -4,7 +4,7 @@ import type { LateEnds } from './late-ends.ts'
 import type { LaunchDeps, StartedRun } from './ports.ts'
 import { recordEnd } from './record-end.ts'
 import { createRunTimers, type RunTimers } from './timers.ts'
-import { createWords, type Words } from './words.ts'
+import { createHostWord, type HostWord } from './host-word.ts'
 
 /** How long a runner that was told to end may take before its sandbox is killed. */
 const END_GRACE_MS = 10_000
@@ -35,7 +35,7 @@ export class LiveRun {
   /** Never rejects. Resolves when everything of it is gone and, unless the disk is full, recorded. */
   readonly ended: Promise<void>
   readonly #deps: LiveDeps
-  readonly #words: Words = createWords()
+  readonly #word: HostWord = createHostWord()
   #intent: EndIntent | null = null
 
   constructor(deps: LiveDeps, started: StartedRun) {
@@ -48,11 +48,11 @@ export class LiveRun {
   }
 
   say(word: SessionWord): void {
-    this.#words.say(word)
+    this.#word.say(word)
   }
 
   waitWord(waitMs: number, signal: AbortSignal): Promise<SessionWord> {
-    return this.#words.wait(waitMs, signal)
+    return this.#word.wait(waitMs, signal)
   }
 
   /** SIGTERM, then SIGKILL of the whole sandbox after `timeoutMs`; resolves when everything of it is gone. */
@@ -146,7 +146,7 @@ export class LiveRun {
     const { started } = this
     const { failpoint, onEnded } = this.#deps
     this.timers.close()
-    this.#words.wake()
+    this.#word.wake()
     this.#try('record', () => this.#record(exit))
     this.#try('close the directory', () => started.directory.close())
     failpoint('end.release')

@@ -38,6 +38,8 @@ export interface LaunchDeps {
   readonly facts: (target: GateInstance, config: LaunchConfig) => Promise<GateFacts>
   readonly claim: (request: ClaimRequest, of: { readonly harness: string; readonly signal: AbortSignal }) => Promise<EnvClaim>
   readonly prepare: (workspace: PinnedDir, by: { readonly config: LaunchConfig; readonly signal: AbortSignal }) => Promise<readonly PreparedProject[]>
+  /** Leaves in state/ only the conversation that goes on, if any, and writes the harness's configuration. It cannot be undone. */
+  readonly tidyState: (claim: EnvClaim, session: SessionFile, signal: AbortSignal) => Promise<void>
   readonly openRunDirectory: (run: RunId, bundle: ReadonlyMap<string, string | Buffer>, session: SessionFile) => RunDirectory
   /** Spawned, and blocked before its command. */
   readonly openSandbox: (request: SandboxRequest) => Promise<OpenedSandbox>

@@ -21,7 +21,7 @@ interface RecoverDeps<Run extends LeftRun> extends Pick<LaunchDeps, 'store' | 'b
   readonly killLeftover: (run: Run) => Promise<void>
   /** Waits until the env root's lock can be had: the proof that nothing of the earlier execution lives. */
   readonly waitForLock: (run: Run) => Promise<void>
-  /** Removes what a launch that was cut off left: its run directory, and the env root that it made. */
+  /** Removes what a launch that was cut off left: its run directory, and the env root that it made. Never rejects: what cannot be removed stays. */
   readonly removeTraces: (run: Run) => Promise<void>
   /** Inside the transaction of the ends: tells who is to know what was lost. */
   readonly tell: (ended: readonly Run[]) => void
@@ -46,23 +46,21 @@ async function killOrLeave<Run extends LeftRun>({ killLeftover, waitForLock, fai
   failpoint('recover.kill')
   try {
     await killLeftover(run)
+    failpoint('recover.lock')
+    await waitForLock(run)
   } catch (error) {
     log.warn({ err: error, run: run.run, env: run.env }, 'what an earlier host left of a run does not go')
-    return
   }
-  failpoint('recover.lock')
-  await waitForLock(run)
 }
 
-/** Ends the processes of one run; a launch that was cut off is undone. True: the run has an end to be written. */
-async function clear<Run extends LeftRun>(deps: RecoverDeps<Run>, run: Run): Promise<boolean> {
+/** Ends the processes of one run; a launch that was cut off is undone. */
+async function clear<Run extends LeftRun>(deps: RecoverDeps<Run>, run: Run): Promise<void> {
   await killOrLeave(deps, run)
-  if (run.state !== 'starting') return true
+  if (run.state !== 'starting') return
   deps.failpoint('recover.traces')
   await deps.removeTraces(run)
   deps.failpoint('recover.undo')
   undoLaunch(deps, run)
-  return false
 }
 
 /** All ends and the word about them in one transaction: a crash in here leaves all of it to the next host. */
@@ -78,13 +76,16 @@ function endAll<Run extends LeftRun>(deps: RecoverDeps<Run>, lost: readonly Run[
   return first
 }
 
-/** After a hard death: kills survivors, ends each of their runs once, undoes launches that were cut off. Each step idempotent. */
+/** After a hard death: kills survivors, ends each of their runs once, undoes launches that were cut off. Each step idempotent. Throws what the store refuses, after all ends. */
 export async function recoverRuns<Run extends LeftRun>(deps: RecoverDeps<Run>): Promise<void> {
   const { left } = deps
-  const isLost = await Promise.all(left.map((run) => clear(deps, run)))
-  const lost = left.filter((_run, index) => isLost[index])
+  // one that cannot be cleared keeps none of the others from its end
+  const cleared = await Promise.allSettled(left.map((run) => clear(deps, run)))
+  const lost = left.filter(({ state }) => state !== 'starting')
   const first = endAll(deps, lost)
   for (const run of lost) {
     deps.say(`run ${run.run} (${run.instance}) from an earlier host ${first.has(run) ? 'ended: host-lost' : 'was already ended'}`)
   }
+  const failed = cleared.find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
 }

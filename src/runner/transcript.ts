@@ -76,7 +76,7 @@ export function createTranscript({ append, redact, log }: TranscriptDeps): Trans
   const queue: Queued[] = []
   let queuedBytes = 0
   let lost = 0
-  let sending: Promise<void> | undefined
+  let sending = Promise.resolve()
 
   const sendAll = async (): Promise<void> => {
     while (queue.length > 0) {
@@ -102,10 +102,9 @@ export function createTranscript({ append, redact, log }: TranscriptDeps): Trans
   return {
     add(entry) {
       for (const each of toEntries(entry, redact)) enqueue(each)
-      sending ??= sendAll().finally(() => {
-        sending = undefined
-      })
+      // one behind the other: what is added at the very end of a sending has its own
+      sending = sending.then(sendAll)
     },
-    flush: async () => await sending,
+    flush: () => sending,
   }
 }

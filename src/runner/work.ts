@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { anySignal } from '../core/any-signal.ts'
 import { AppError, messageOf } from '../core/errors.ts'
 import type { Scope } from '../core/scope.ts'
 import type { CallTool, Driver, DriverOptions } from '../harness/contract.ts'
@@ -16,7 +17,7 @@ import { openToolServer } from './tool-server.ts'
 import { createTools, type ToolDeps, type TurnMarks } from './tools.ts'
 import { createTranscript } from './transcript.ts'
 import { takeTurns } from './turns.ts'
-import { obeyHost } from './words.ts'
+import { obeyHost } from './obey-host.ts'
 
 const INTERRUPT_MS = 1000
 const CLOSE_MS = 2000
@@ -72,9 +73,9 @@ function serveGit(deps: WorkDeps, scope: Scope): void {
   const { session, broker, toolSocket, log } = deps
   const listTasks = (): Promise<unknown> => broker.callOnce('task.list', { state: 'open' })
   const serve: GitCallsDeps['serve'] = async (caller, words, signal) => {
-    const either = AbortSignal.any([signal, deps.signal])
-    const door = toDoor({ ...deps, signal: either })
-    return (await import('./git/serve.ts')).serveGit({ session, door, listTasks }, caller, words, either)
+    using either = anySignal([signal, deps.signal])
+    const door = toDoor({ ...deps, signal: either.signal })
+    await (await import('./git/serve.ts')).serveGit({ session, door, listTasks }, caller, words, either.signal)
   }
   const calls = openGitCalls({ serve, log }, join(dirname(toolSocket), 'git'))
   scope.defer(() => calls[Symbol.dispose]())

@@ -12,8 +12,6 @@ export type Descriptor =
 export interface ArgumentOptions {
   /** Does this bubblewrap have --bind-fd? Else pinned trees are bound by name, and the read-back tells a swap. */
   readonly bindFd: boolean
-  /** Does it wait at a block until it has been limited, a session until it has been read back? */
-  readonly blocked: boolean
   /** A session. Else it dies with the thread that spawned it. */
   readonly outlivesHost?: boolean
   /** Is a lock descriptor handed to pid 1? */
@@ -68,14 +66,15 @@ const namespaces = (network: SandboxPlan['network']): string[] => [
 ]
 
 /** The plan as what bubblewrap reads from --args, and the descriptors that it names. Pure. */
-export function toArguments(plan: SandboxPlan, { bindFd, blocked, locked, outlivesHost = false }: ArgumentOptions): BwrapArguments {
+export function toArguments(plan: SandboxPlan, { bindFd, locked, outlivesHost = false }: ArgumentOptions): BwrapArguments {
   const descriptors: Descriptor[] = [{ role: 'arguments' }]
   const take = (descriptor: Descriptor): string => String(FIRST_DESCRIPTOR + descriptors.push(descriptor) - 1)
   const args = [
     ...namespaces(plan.network),
     ...['--disable-userns', '--cap-drop', 'ALL', '--new-session', '--hostname', HOSTNAME],
     ...['--json-status-fd', take({ role: 'status' }), '--seccomp', take({ role: 'seccomp' })],
-    ...(blocked ? ['--block-fd', take({ role: 'block' })] : []),
+    // until it has been limited, and a session until it has been read back
+    ...['--block-fd', take({ role: 'block' })],
     ...(outlivesHost ? [] : ['--die-with-parent']),
     ...(locked ? ['--sync-fd', take({ role: 'lock' })] : []),
     '--clearenv',

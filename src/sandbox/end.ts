@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Child } from '../core/children.ts'
 import { signalProcess } from '../core/kernel.ts'
 import type { Log } from '../core/log.ts'
@@ -30,14 +31,30 @@ interface Ending {
   readonly child: Child
   readonly status: StatusChannel
   readonly init: ProcessId
-  readonly leaf: () => CgroupLeaf | null
+  /** Waits for one that is still being made. */
+  readonly leaf: () => Promise<CgroupLeaf | null>
   /** Aborts when a kill has been waited for long enough: what is left hangs in the kernel. */
   readonly hopeless: AbortSignal
   readonly log: Log
 }
 
-/** SIGKILL for pid 1 takes its whole pid namespace with it. */
-export const killInit = (init: ProcessId): boolean => signalProcess(init, 'SIGKILL')
+const AGAIN_MS = 50
+
+/**
+ * SIGKILL for pid 1, which takes its whole pid namespace with it. With no descriptor free it cannot be told from a later process of its pid: that is tried
+ * again until `signal` aborts. Never rejects.
+ */
+export async function killInit(init: ProcessId, { log, signal }: { readonly log: Log; readonly signal: AbortSignal }): Promise<void> {
+  for (let tries = 0; !signal.aborted; tries++) {
+    try {
+      signalProcess(init, 'SIGKILL')
+      return
+    } catch (error) {
+      if (tries === 0) log.warn({ err: error, init }, 'a sandbox cannot be killed yet')
+    }
+    await sleep(AGAIN_MS)
+  }
+}
 
 async function closeLeaf(leaf: CgroupLeaf | null): Promise<boolean> {
   const outOfMemory = (await leaf?.hasOutOfMemory()) ?? false
@@ -54,7 +71,7 @@ export async function watchEnd({ child, status, init, leaf, hopeless, log }: End
   const givenUp = hopeless.aborted ? Promise.resolve() : once(hopeless, 'abort')
   await Promise.race([child.exited.then(() => status.closed), givenUp])
   const code = status.exitCode()
-  killInit(init)
+  await killInit(init, { log, signal: hopeless })
   if (!(await waitGone(init, { timeoutMs: GONE_MS, signal: hopeless }))) log.warn({ init }, 'a sandbox hangs in the kernel and was left behind')
-  return { ...toOutcome(code), outOfMemory: await closeLeaf(leaf()), statusLost: code === null }
+  return { ...toOutcome(code), outOfMemory: await closeLeaf(await Promise.race([leaf(), givenUp.then(() => null)])), statusLost: code === null }
 }

@@ -4,6 +4,7 @@ import { signalProcess } from '../core/kernel.ts'
 import { childrenOf, isAlive, type ProcessId, startTimeOf, waitGone } from '../core/proc.ts'
 import { type Bwrap, failed } from './bwrap.ts'
 import { collect, type Collected, killGroup } from './collect.ts'
+import { killInit } from './end.ts'
 import { applyPrlimit } from './limits.ts'
 import type { SandboxPlan } from './plan.ts'
 import { spawnBwrap, type Spawned } from './spawn.ts'
@@ -28,7 +29,7 @@ const GONE_MS = 2000
 
 async function endInit(init: ProcessId | null, log: Log): Promise<void> {
   if (init === null) return
-  signalProcess(init, 'SIGKILL')
+  await killInit(init, { log, signal: AbortSignal.timeout(GONE_MS) })
   if (!(await waitGone(init, { timeoutMs: GONE_MS }))) log.warn({ init }, 'a helper hangs in the kernel and was left behind')
 }
 
@@ -44,7 +45,7 @@ async function release({ status, block }: Spawned, { limits }: SandboxPlan): Pro
     // of one that is gone there is nothing to limit
     if (isAlive(init)) throw new AppError('sandbox-unavailable', `a helper's limits cannot be set: ${messageOf(error)}`, { cause: error })
   }
-  block?.end('x')
+  block.end('x')
   return init
 }
 
@@ -62,10 +63,15 @@ async function assertStarted({ path }: Bwrap, { status }: Spawned, { timedOut, o
 export async function runHelper(deps: { readonly bwrap: Bwrap; readonly log: Log }, request: HelperRequest): Promise<HelperResult> {
   const { plan, command, lockFd = null, timeoutMs, signal, stdoutLimit = STDOUT_LIMIT_BYTES } = request
   signal?.throwIfAborted()
-  const spawned = await spawnBwrap(deps.bwrap, { plan, command, blocked: true, lockFd, stdout: 'pipe', stderr: 'pipe' }, signal)
+  const spawned = await spawnBwrap(deps.bwrap, { plan, command, lockFd, stdout: 'pipe', stderr: 'pipe' }, signal)
   const released = release(spawned, plan)
   const killChildren = (): void => {
-    for (const pid of childrenOf(spawned.monitor.pid)) signalProcess({ pid, start: startTimeOf(pid) ?? '' }, 'SIGKILL')
+    try {
+      for (const pid of childrenOf(spawned.monitor.pid)) signalProcess({ pid, start: startTimeOf(pid) ?? '' }, 'SIGKILL')
+    } catch (error) {
+      // they die with their monitor, if not at once
+      deps.log.warn({ err: error }, 'what a helper has started cannot be told')
+    }
   }
   // unlimited, it must not start
   released.catch(() => {

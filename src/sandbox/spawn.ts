@@ -7,6 +7,7 @@ import { type ProcessId, startTimeOf } from '../core/proc.ts'
 import { type Descriptor, FIRST_DESCRIPTOR, toArguments } from './argv.ts'
 import { type Bwrap, startBwrap } from './bwrap.ts'
 import type { SandboxPlan } from './plan.ts'
+import { killGroup } from './collect.ts'
 import { seccompProgram } from './seccomp.ts'
 import { assertSources } from './sources.ts'
 import { readStatus, type StatusChannel } from './status.ts'
@@ -14,7 +15,6 @@ import { readStatus, type StatusChannel } from './status.ts'
 export interface SpawnRequest {
   readonly plan: SandboxPlan
   readonly command: readonly string[]
-  readonly blocked: boolean
   /** A session; else it dies with the host. */
   readonly outlivesHost?: boolean
   /** The open file description of the env root's lock, for pid 1 to hold. The caller keeps its own. */
@@ -28,8 +28,8 @@ export interface Spawned {
   readonly monitor: ProcessId
   readonly status: StatusChannel
   readonly stdin: Writable
-  /** Written or closed, it lets the command start; null when there is no block. */
-  readonly block: Writable | null
+  /** Written or closed, it lets the command start. */
+  readonly block: Writable
 }
 
 /** Numbers for what bubblewrap reads, pipes for what we read; `opened` is ours to close once the child has them. */
@@ -71,20 +71,30 @@ function streamOf({ stdio }: Child, descriptors: readonly Descriptor[], role: De
   return (index < 0 ? null : stdio[FIRST_DESCRIPTOR + index]) ?? null
 }
 
+function toSpawned(child: Child, descriptors: readonly Descriptor[]): Spawned {
+  try {
+    const [stdin = null] = child.stdio
+    const [status, block] = [streamOf(child, descriptors, 'status'), streamOf(child, descriptors, 'block')]
+    if (status === null || block === null || stdin === null) throw new Error('bubblewrap has no pipes')
+    const monitor = { pid: child.pid, start: startTimeOf(child.pid) ?? '' }
+    return { child, monitor, status: readStatus(status), stdin, block }
+  } catch (error) {
+    killGroup(child)
+    for (const stream of child.stdio) stream?.destroy()
+    throw error
+  }
+}
+
 /** Starts bubblewrap. From the main thread, since --die-with-parent follows the thread. Throws `sandbox-unavailable` when the program cannot be run or a source is forbidden. */
 export async function spawnBwrap(bwrap: Bwrap, request: SpawnRequest, signal?: AbortSignal): Promise<Spawned> {
-  const { plan, command, blocked, outlivesHost = false, lockFd } = request
+  const { plan, command, outlivesHost = false, lockFd } = request
   assertSources(plan.steps, plan.forbidden)
   const { bindFd } = await bwrap.features(signal)
-  const { args, descriptors } = toArguments(plan, { bindFd, blocked, outlivesHost, locked: lockFd !== null })
+  const { args, descriptors } = toArguments(plan, { bindFd, outlivesHost, locked: lockFd !== null })
   const { stdio, opened } = toStdio(descriptors, args, lockFd)
   try {
     const child = startBwrap(bwrap, ['--args', String(FIRST_DESCRIPTOR), '--', ...command], ['pipe', request.stdout, request.stderr, ...stdio])
-    const [stdin = null] = child.stdio
-    const status = streamOf(child, descriptors, 'status')
-    if (status === null || stdin === null) throw new Error('bubblewrap has no pipes')
-    const monitor = { pid: child.pid, start: startTimeOf(child.pid) ?? '' }
-    return { child, monitor, status: readStatus(status), stdin, block: streamOf(child, descriptors, 'block') }
+    return toSpawned(child, descriptors)
   } finally {
     for (const fd of opened) closeSync(fd)
   }

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../core/errors.ts'
 import { childrenOf, isAlive, type ProcessId, startTimeOf, statusOf } from '../core/proc.ts'
@@ -7,26 +6,8 @@ import { isZero } from './readback.ts'
 const DEADLINE_MS = 10_000
 const LOOK_MS = 1
 
-const tooLate = (what: string, timeoutMs: number): AppError => new AppError('spawn-failed', `the sandbox did not ${what} within ${String(timeoutMs / 1000)} s`)
-
-interface TimeBounds {
-  readonly timeoutMs: number
-  readonly signal: AbortSignal | undefined
-}
-
-/** Waits for `done`. Rejects with `spawn-failed` at the deadline, with the signal's reason when that aborts. */
-export async function inTime<T>(done: Promise<T>, what: string, { timeoutMs, signal }: TimeBounds): Promise<T> {
-  const over = new AbortController()
-  const late = sleep(timeoutMs, undefined, { signal: over.signal }).then(() => Promise.reject(tooLate(what, timeoutMs)))
-  const aborted = signal === undefined ? [] : [once(signal, 'abort', { signal: over.signal }).then(() => signal.throwIfAborted())]
-  try {
-    signal?.throwIfAborted()
-    return (await Promise.race([done, late, ...aborted])) as T
-  } finally {
-    for (const loser of [late, ...aborted]) loser.catch(() => undefined)
-    over.abort()
-  }
-}
+export const tooLate = (what: string, timeoutMs: number): AppError =>
+  new AppError('spawn-failed', `the sandbox did not ${what} within ${String(timeoutMs / 1000)} s`)
 
 /** Looks each millisecond until `look` has found something; the answer, or null once the sandbox is gone. */
 export async function until<T>(init: ProcessId, what: string, signal: AbortSignal | undefined, look: () => T | null): Promise<T | null> {

@@ -8,7 +8,7 @@ import type { KeptReason } from '../protocol/common.ts'
 import { type CloneRequest, emptyResultSchema, type SyncResult, type UnsavedReason, unsavedResultSchema, workspaceResultSchema } from '../protocol/prepare.ts'
 import { type AskDeps, askHelper, prepareTimeout } from './ask.ts'
 import { temporaryClone } from './names.ts'
-import { probeClone } from './probe.ts'
+import { lookAtClone } from './quick-look.ts'
 import { isSaved } from './saved.ts'
 import { type Project, type SyncDeps, syncProject } from './sync.ts'
 
@@ -96,13 +96,13 @@ async function prepareClones(deps: SyncDeps, input: PrepareInput, clones: readon
   }
 }
 
-type Look = Awaited<ReturnType<typeof probeClone>>
+type Look = Awaited<ReturnType<typeof lookAtClone>>
 
 /** A quick look has half of the time, as the closer one has of what is then left. */
 async function lookAt(deps: SyncDeps, input: PrepareInput, { id }: Project): Promise<Look> {
   const { workspace, deadlineMs, signal } = input
   if (await isAbsent(`/proc/self/fd/${String(workspace.fd)}/${id}`)) return null
-  return probeClone(deps, workspace, id, { timeoutMs: deadlineMs / 2, signal })
+  return lookAtClone(deps, workspace, id, { timeoutMs: deadlineMs / 2, signal })
 }
 
 const isCurrent = (look: Look, branch: string, tip: string): boolean =>

@@ -1,4 +1,5 @@
 import { AppError } from '../core/errors.ts'
+import { inTime } from '../core/in-time.ts'
 import { prepareTimeout } from './ask.ts'
 
 /**
@@ -21,19 +22,6 @@ export interface RootGate {
   look<T>(root: string, work: () => Promise<T>, options: GateOptions): Promise<T>
 }
 
-/** A look cannot be ended from outside: the wait for it ends at the deadline all the same. */
-async function inTime<T>(root: string, work: Promise<T>, timeoutMs: number, signal: AbortSignal | undefined): Promise<T> {
-  const given = new AbortController()
-  const late = new Promise<never>((_, reject) => {
-    const timer = setTimeout(() => reject(prepareTimeout(`the look at ${root}`)), timeoutMs)
-    const cancelled = (): void => reject(new AppError('interrupted', `the look at ${root} was cancelled`))
-    if (signal?.aborted === true) cancelled()
-    signal?.addEventListener('abort', cancelled, { signal: given.signal })
-    given.signal.addEventListener('abort', () => clearTimeout(timer))
-  })
-  return Promise.race([work, late]).finally(() => given.abort())
-}
-
 /** Resolves at the next change of something; `changed` tells it. */
 function createChange(): { readonly next: () => Promise<void>; readonly changed: () => void } {
   let waiting: (() => void)[] = []
@@ -50,6 +38,15 @@ function createChange(): { readonly next: () => Promise<void>; readonly changed:
 /** A look that is under way, and when it is late. */
 interface Look {
   end: number
+}
+
+async function wait<T>(root: string, work: Promise<T>, options: GateOptions): Promise<T> {
+  try {
+    return await inTime(work, options, () => prepareTimeout(`the look at ${root}`))
+  } catch (error) {
+    if (options.signal?.aborted === true && error === options.signal.reason) throw new AppError('interrupted', `the look at ${root} was cancelled`)
+    throw error
+  }
 }
 
 export function createRootGate(limit = LOOKS): RootGate {
@@ -77,11 +74,11 @@ export function createRootGate(limit = LOOKS): RootGate {
       const left = (): number => Math.max(0, end - performance.now())
       assertAnswers(root)
       while (underWay.has(root) || underWay.size >= limit) {
-        await inTime(root, next(), left(), signal)
+        await wait(root, next(), { timeoutMs: left(), signal })
         assertAnswers(root)
       }
       const begun: Look = { end }
-      return inTime(root, start(root, work, begun), left(), signal).catch((error: unknown) => {
+      return wait(root, start(root, work, begun), { timeoutMs: left(), signal }).catch((error: unknown) => {
         // a timer may be a little early by the other clock; who waits for this look learns that it is late
         if (signal?.aborted !== true) begun.end = 0
         changed()

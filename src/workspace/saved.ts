@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { gitEnvironment } from '../git/command.ts'
 import { mainOf } from '../git/main-store.ts'
 import { type AskDeps, prepareTimeout } from './ask.ts'
-import type { ProbeOptions } from './probe.ts'
+import type { LookOptions } from './quick-look.ts'
 
 const GLOBAL_CONFIG = '/tmp/mosaic.gitconfig'
 const NOT_SAVED = 1
@@ -19,7 +19,7 @@ git rev-list --max-count=1 --stdin </tmp/revs >/tmp/beyond || exit 70
 `
 
 /** Does a working repository keep all of these commits? Asked where nothing of an agent's runs. No: there is no such repository. Throws `prepare-timeout`. */
-export async function isSaved(deps: AskDeps, repository: string, tips: readonly string[], { timeoutMs, signal }: ProbeOptions): Promise<boolean> {
+export async function isSaved(deps: AskDeps, repository: string, tips: readonly string[], { timeoutMs, signal }: LookOptions): Promise<boolean> {
   const isThere = await stat(repository).then(
     () => true,
     () => false,

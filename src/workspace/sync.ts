@@ -7,7 +7,7 @@ import { mainOf } from '../git/main-store.ts'
 import { repositoryPath, sweepRepository, unfinishedRepository } from '../git/repository.ts'
 import { type SyncRequest, type SyncResult, syncResultSchema } from '../protocol/prepare.ts'
 import { type AskDeps, askHelper } from './ask.ts'
-import { probeRoot } from './probe.ts'
+import { lookAtRoot } from './quick-look.ts'
 import { resolveCommonDir, rootUnreadable } from './root.ts'
 import type { RootGate } from './root-gate.ts'
 import { readRootState, type RootLooks } from './root-state.ts'
@@ -51,7 +51,7 @@ async function quickLook(deps: SyncDeps, business: string, project: Project, com
   const state = await deps.rootGate.look(project.root, () => readRootState(commonDir, branch, main), options)
   const look = [repository, commonDir, branch].join('\n')
   if (deps.rootLooks.isKnown(look, main, state)) return main
-  const tip = await probeRoot(deps, { commonDir, branch, repository }, options)
+  const tip = await lookAtRoot(deps, { commonDir, branch, repository }, options)
   if (tip === main) deps.rootLooks.remember(look, main, state)
   return tip
 }

@@ -20,7 +20,8 @@ export async function openNodeFloor(): Promise<() => Promise<number>> {
   return () =>
     timed(async () => {
       const plan = helperPlan({ system: readSystem({}), ...ids, env: {}, programs: node.programs, forbidden, binds: [], cwd: '/tmp' })
-      const { child } = await spawnBwrap(bwrap, { plan, command: [node.path, '-e', '0'], blocked: false, lockFd: null, stdout: 'ignore', stderr: 'pipe' })
+      const { child, block } = await spawnBwrap(bwrap, { plan, command: [node.path, '-e', '0'], lockFd: null, stdout: 'ignore', stderr: 'pipe' })
+      block.end('x')
       child.stdio[0]?.end()
       await child.exited
     })

@@ -57,7 +57,8 @@ async function openBareFloor(harness: Harness, { prompt, toCommand }: Bare, addr
     const plan: SandboxPlan = { ...offline, network: 'host' }
     return await timed(async () => {
       const command = [...toCommand(located, dir), prompt]
-      const { child } = await spawnBwrap(bwrap, { plan, command, blocked: false, lockFd: null, stdout: 'pipe', stderr: 'pipe' })
+      const { child, block } = await spawnBwrap(bwrap, { plan, command, lockFd: null, stdout: 'pipe', stderr: 'pipe' })
+      block.end('x')
       const [stdin, stdout, stderr] = child.stdio
       stdin?.end()
       let said = ''

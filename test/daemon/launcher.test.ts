@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
 import { createLauncher } from '../../src/daemon/launcher.ts'
 import type { launchSession } from '../../src/launch/launch.ts'
@@ -12,7 +13,7 @@ interface Started {
 }
 
 /** Launches that go on as the test says. */
-function world() {
+function world(stopping = new AbortController().signal) {
   const started: Started[] = []
   const start: typeof launchSession = (deps) =>
     new Promise((resolve, reject) => {
@@ -20,7 +21,7 @@ function world() {
       const become = (run: string): void => resolve({ run } as LaunchRow)
       started.push({ admit: (run) => deps.admitted?.(run as never), become, refuse, signal: deps.stopping })
     })
-  const launcher = createLauncher(openWorld().deps, start)
+  const launcher = createLauncher({ ...openWorld().deps, stopping }, start)
   const launch = (): Started => {
     launcher.launch(order).catch(() => undefined)
     const last = started.at(-1)
@@ -63,4 +64,22 @@ test('all launches are cancelled, also before they have a run, and none that com
   expect(later.signal.aborted).toBe(false)
   for (const { refuse } of [...all, later]) refuse()
   await launcher.launchesSettled()
+})
+
+/** What a signal keeps of those who wait for it, by whatever means. */
+const kept = (signal: AbortSignal): number => {
+  const dependants = Object.getOwnPropertySymbols(signal).find(({ description }) => description === 'kDependantSignals')
+  const set = dependants === undefined ? undefined : (signal as unknown as Record<symbol, { readonly size: number }>)[dependants]
+  return getEventListeners(signal, 'abort').length + (set?.size ?? 0)
+}
+
+test('a launch that is over leaves nothing in the signal of the host, which lives on', async () => {
+  const { signal } = new AbortController()
+  const { launcher, launch } = world(signal)
+  const [one, other] = [launch(), launch()]
+  expect(kept(signal)).toBe(2)
+  one.refuse()
+  other.become('r1')
+  await launcher.launchesSettled()
+  expect(kept(signal)).toBe(0)
 })

@@ -76,6 +76,7 @@ const PLANS = {
   'launch.settled': launch,
   'launch.unblock': launch,
   'launch.runner': launch,
+  'launch.state': launch,
   'launch.commit': launch,
   'launch.adopt': launch,
   'launch.capability': launch,

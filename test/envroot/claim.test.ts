@@ -46,7 +46,7 @@ test('ours and free: kept as it is, owned by the new run', async () => {
   const before = fs.lstatSync(w.env('coder', 'lock')).ino
   expect((await w.claim()).outcome).toBe('kept')
   expect(fs.readFileSync(w.env('coder', 'workspace', 'notes'), 'utf8')).toBe('mine')
-  expect(ownerOf(w)).toEqual({ ...OWNER, run: NEXT })
+  expect(ownerOf(w)).toEqual({ ...OWNER, run: NEXT, before: { run: RUN } })
   expect(fs.lstatSync(w.env('coder', 'lock')).ino).toBe(before)
 })
 
@@ -66,7 +66,7 @@ test('fresh: everything but lock and owner goes, no link is followed, the root s
   expect(['', 'lock'].map((name) => fs.lstatSync(w.env('coder', name)).ino)).toEqual(inodes)
   expect(fs.readdirSync(workspace)).toEqual([])
   expect(fs.readdirSync(w.env('coder')).sort()).toEqual(['cache', 'lock', 'owner.json', 'state', 'workspace'])
-  expect(ownerOf(w)).toEqual({ ...OWNER, run: NEXT })
+  expect(ownerOf(w)).toEqual({ ...OWNER, run: NEXT, before: { run: RUN } })
   expect(fs.readFileSync(outside, 'utf8')).toBe('precious')
 })
 
@@ -96,7 +96,7 @@ test('a reset that was cut off is ended by the next claim, and never taken for a
   expect(ownerOf(w)).toEqual({ ...OWNER, resetting: true })
   w.deps.emptyTree = emptyTree
   expect((await w.claim({ mode: 'keep' })).outcome).toBe('reset')
-  expect(ownerOf(w)).toEqual({ ...OWNER, run: NEXT })
+  expect(ownerOf(w)).toEqual({ ...OWNER, run: NEXT, before: { run: RUN } })
   expect(fs.readdirSync(w.env('coder', 'workspace'))).toEqual([])
 })
 

@@ -18,7 +18,7 @@ export const NEXT = 'r0000000000b2'
 const DEADLINE_MS = 20_000
 
 /** A removal in another process that sees the tree as its current directory. */
-export async function emptyTree(dir: PinnedDir, keep: readonly string[]): Promise<void> {
+export async function emptyTree(dir: Pick<PinnedDir, 'fd' | 'path'>, keep: readonly string[]): Promise<void> {
   const child = spawn('/bin/sh', [EMPTY_TREE, ...keep], { cwd: inside(dir), env: { PATH: '/usr/bin:/bin' }, stdio: 'ignore', timeout: DEADLINE_MS })
   const [code] = (await once(child, 'close')) as [number | null]
   if (code !== 0) throw new Error(`emptying ${dir.path} failed`)
@@ -50,7 +50,7 @@ export interface World {
   readonly deps: {
     dataRoot: PinnedDir
     tryFlock: (fd: number) => boolean
-    emptyTree: (dir: PinnedDir, keep: readonly string[], signal?: AbortSignal) => Promise<void>
+    emptyTree: (dir: Pick<PinnedDir, 'fd' | 'path'>, keep: readonly string[], signal?: AbortSignal) => Promise<void>
     signal?: AbortSignal
     unsavedWork: () => Promise<readonly Unsaved[]>
     holderOf: (business: string, env: string, asker: string | null) => string | null

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { launchSession } from '../../src/launch/launch.ts'
 import { resolveCredentials } from '../../src/launch/credentials.ts'
-import { openWorld, order } from './world.ts'
+import { openWorld, order, type World } from './world.ts'
 
 test('a launch that nothing hinders is a live session', async () => {
   const { deps, store, live, seen } = openWorld()
@@ -93,4 +93,43 @@ test('a workspace that cannot be prepared ends the start of the sandbox, and is 
   }
   const prepare = (): Promise<never> => Promise.reject(new AppError('checkout-failed', 'no clone'))
   await expect(launchSession({ ...deps, openSandbox, prepare }, order)).rejects.toMatchObject({ code: 'checkout-failed' })
+})
+
+test('what an earlier conversation left is removed after everything that may refuse the launch, and before the session exists', async () => {
+  const tidied = async (change: (deps: World['deps']) => Partial<World['deps']>): Promise<unknown> => {
+    const { deps, store } = openWorld()
+    const states: unknown[] = []
+    const tidyState = (): Promise<void> => Promise.resolve(void states.push(store.sessions.live().map(({ run }) => store.sessions.get(run)?.state)))
+    await launchSession({ ...deps, tidyState, ...change(deps) }, order).catch(() => undefined)
+    return states
+  }
+  const refused = (): Promise<never> => Promise.reject(new AppError('checkout-failed', 'no clone'))
+  const broken = (deps: World['deps']): World['deps']['openRunDirectory'] => {
+    const writeSession = (): never => {
+      throw new AppError('disk-full', 'no room')
+    }
+    return (...of) => ({ ...deps.openRunDirectory(...of), writeSession })
+  }
+  expect(await tidied(() => ({}))).toEqual([['starting']])
+  expect(await tidied(() => ({ prepare: refused }))).toEqual([])
+  expect(await tidied(() => ({ openSandbox: refused }))).toEqual([])
+  expect(await tidied((deps) => ({ openRunDirectory: broken(deps) }))).toEqual([])
+  expect(await tidied(() => ({ stopping: AbortSignal.abort() }))).toEqual([])
+})
+
+test('a state/ that cannot be tidied refuses the launch, and all of it is undone', async () => {
+  const { deps, store, seen } = openWorld()
+  const tidyState = (): Promise<never> => Promise.reject(new AppError('env-root-unsafe', 'something cannot be removed'))
+  await expect(launchSession({ ...deps, tidyState }, order)).rejects.toMatchObject({ code: 'env-root-unsafe' })
+  expect([store.sessions.live(), seen]).toEqual([[], ['killed', 'directory removed', 'claim undone']])
+})
+
+test.each([
+  ['a disk that cannot be asked', Object.assign(new Error('EIO: statfs'), { code: 'EIO' }), 'internal', 'the bus host failed: EIO: statfs'],
+  ['a program that is no good', new AppError('config-invalid', 'bad'), 'config-invalid', 'bad'],
+])('%s refuses the launch, and the launch log has it', async (_, error, code, why) => {
+  const { deps, store } = openWorld()
+  await expect(launchSession({ ...deps, facts: () => Promise.reject(error) }, order)).rejects.toMatchObject({ code, message: why })
+  expect(store.launchLog.list()).toEqual([expect.objectContaining({ event: 'refused', instance: 'coder', by: 'ada', code, why, step: null })])
+  expect(store.sessions.live()).toEqual([])
 })

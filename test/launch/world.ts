@@ -123,6 +123,7 @@ export function openWorld(): World {
     facts: () => Promise.resolve({ harness: null, unavailable: null }),
     claim: () => Promise.resolve(createClaim(seen)),
     prepare: () => Promise.resolve([]),
+    tidyState: () => Promise.resolve(),
     openRunDirectory: () => createDirectory(seen),
     openSandbox: () => Promise.resolve(opened()),
     rolePrompt: () => Promise.resolve(null),

@@ -100,6 +100,14 @@ test('a refusal reaches git with code and reason, for a push in its own line', a
   await expect(start('fetch', 'mosaic')).rejects.toMatchObject({ stderr: expect.stringMatching(/^fatal: remote error: task-closed: /m) as unknown })
 })
 
+test("outside of a clone, git is told what is wrong with the session's own", async () => {
+  const list = (): ReturnType<typeof run> => run('git', ['ls-remote', 'mosaic::stack'], { cwd: root, env, timeout: 20_000 })
+  answer = (socket) => void socket.end(`${JSON.stringify({ ok: true, size: 0, tips: { 'refs/heads/main': tip } })}\n`)
+  expect((await list()).stdout).toContain(tip)
+  rmSync(join(root, 'stack'), { recursive: true })
+  await expect(list()).rejects.toMatchObject({ stderr: expect.stringMatching(/^fatal: remote error: file-unusable: the clone is gone$/m) as unknown })
+})
+
 test('a git that is killed takes its exchange with the host along', async () => {
   commit()
   const reached = new Promise<Socket>((resolve) => {

@@ -139,11 +139,11 @@ describe('the transcript', () => {
     return { batches, logged, transcript }
   }
 
-  test('what is added while one batch is under way goes with the next, in order', async () => {
+  test('what is added together goes in as few batches as it takes, in order', async () => {
     const { batches, transcript } = collect()
     for (let index = 0; index < 500; index++) transcript.add({ event: `e${String(index)}` })
     await transcript.flush()
-    expect(batches.map((batch) => batch.length)).toEqual([1, 200, 200, 99])
+    expect(batches.map((batch) => batch.length)).toEqual([200, 200, 100])
     expect(batches.flat()).toEqual(Array.from({ length: 500 }, (_, index) => ({ event: `e${String(index)}` })))
   })
 
@@ -165,5 +165,22 @@ describe('the transcript', () => {
     transcript.add({ event: 'b' })
     await transcript.flush()
     expect(logged).toEqual(['the transcript has gaps: no room'])
+  })
+
+  test.each([...Array(8).keys()])('what is added %i ticks after an answer of the host is sent and waited for', async (ticks) => {
+    let answer: () => void = () => undefined
+    const answered = new Promise<void>((resolve) => (answer = resolve))
+    const { batches, transcript } = collect(() => answered)
+    transcript.add({ event: 'first' })
+    const later = async (): Promise<void> => {
+      await answered
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve()
+      transcript.add({ event: 'last' })
+    }
+    const added = later()
+    answer()
+    await added
+    await transcript.flush()
+    expect(batches.flat()).toEqual([expect.objectContaining({ event: 'first' }), expect.objectContaining({ event: 'last' })])
   })
 })

@@ -14,7 +14,7 @@ test('a monitor that never exits is waited for until it is hopeless', async () =
   const child = { exited: never } as unknown as Child
   const status: StatusChannel = { childPid: never, closed: never, exitCode: () => null }
   const controller = new AbortController()
-  const ended = watchEnd({ child, status, init: GONE, leaf: () => null, hopeless: controller.signal, log: silentLog })
+  const ended = watchEnd({ child, status, init: GONE, leaf: () => Promise.resolve(null), hopeless: controller.signal, log: silentLog })
   controller.abort()
   expect(await ended).toEqual({ exitCode: null, signal: null, outOfMemory: false, statusLost: true })
 })
@@ -26,6 +26,6 @@ test('what SIGKILL reaches is gone before the end is told', async () => {
   const child = { exited: Promise.resolve() } as unknown as Child
   const status: StatusChannel = { childPid: never, closed: Promise.resolve(), exitCode: () => 0 }
   const gone = once(sleeper, 'exit')
-  const end = await watchEnd({ child, status, init, leaf: () => null, hopeless: new AbortController().signal, log: silentLog })
+  const end = await watchEnd({ child, status, init, leaf: () => Promise.resolve(null), hopeless: new AbortController().signal, log: silentLog })
   expect([end.exitCode, (await gone)[1]]).toEqual([0, 'SIGKILL'])
 })

@@ -34,7 +34,7 @@ const INPUT: SessionPlanInput = {
   forbidden: { trees: ['/data'], home: '/home/ada' },
   limits: { memoryBytes: null, pids: null, cpus: null, enforce: 'available' },
 }
-const SESSION = { bindFd: true, blocked: true, outlivesHost: true, locked: true } as const
+const SESSION = { bindFd: true, outlivesHost: true, locked: true } as const
 
 const lines = (args: readonly string[]): string[] =>
   args
@@ -163,7 +163,7 @@ test('a helper dies with its host, holds no block, no network and no socket, and
       { bind: { path: '/data/y' }, readOnly: true },
     ],
   })
-  const { args } = toArguments(plan, { bindFd: true, blocked: true, locked: false })
+  const { args } = toArguments(plan, { bindFd: true, locked: false })
   expect(args).toEqual(expect.arrayContaining(['--die-with-parent', '--block-fd', '--unshare-net']))
   for (const absent of ['--sync-fd', '/run/mosaic', '/run/agent']) expect(args).not.toContain(absent)
   expect(toArguments(sessionPlan(INPUT), SESSION).args).not.toContain('--die-with-parent')

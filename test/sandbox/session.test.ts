@@ -1,5 +1,8 @@
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { codeOf } from '../../src/core/errors.ts'
 import { signalProcess } from '../../src/core/kernel.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { childrenOf, isAlive, statusOf, waitGone } from '../../src/core/proc.ts'
@@ -61,8 +64,8 @@ test('a stopped monitor does not keep a kill from ending', async () => {
 
 test('what double-forks into its own session is gone with it', async () => {
   const inside = await world.start()
-  const before = await inside.run(`return sh('setsid -f sleep 600 >/dev/null 2>&1; ps -eo args | grep -c "^slee[p]"')`)
-  expect(before).toMatchObject({ stdout: '1' })
+  const before = await inside.run(`return sh('setsid -f sleep 600 >/dev/null 2>&1; until ps -eo args | grep "^slee[p]"; do :; done')`)
+  expect(before).toMatchObject({ stdout: 'sleep 600' })
   const seen = await inside.run(`return fs.readdirSync('/proc').filter(Number).length`)
   expect(seen).toBe(3)
   await inside.session.kill()
@@ -104,6 +107,33 @@ test('without --bind-fd the same swap is a mismatch', async () => {
   })
   expect(isAlive(swapped.init)).toBe(false)
   for (const fd of [lockFd, stderrFd]) closeSync(fd)
+})
+
+test('a sandbox that is no good is given up once its limits are set: no cgroup leaf is made behind its end', async () => {
+  const byName = { ...world.bwrap, features: () => Promise.resolve({ bindFd: false, identity: '' }) }
+  const [lockFd, stderrFd] = [openSync(world.lockPath, 'r+'), openSync(world.logPath, 'a')]
+  // it stands in for a cgroup: a write into it takes as long as nobody reads
+  const dir = world.path('cgroup')
+  const leaf = `${dir}/run-r0123456789ab`
+  mkdirSync(leaf, { recursive: true })
+  execFileSync('mkfifo', [`${leaf}/pids.max`])
+  const deps = { bwrap: byName, cgroup: { dir, controllers: ['pids'] }, log: silentLog }
+  const plan = world.plan({ limits: { memoryBytes: null, pids: 50, cpus: null, enforce: 'available' } })
+  renameSync(world.workspace, world.path('env/aside'))
+  mkdirSync(world.workspace)
+  const session = await openSession(deps, { plan, command: ['/bin/cat'], lockFd, stderrFd })
+  let over = false
+  const settled = session.settle().catch((error: unknown) => {
+    over = true
+    return codeOf(error)
+  })
+  while (isAlive(session.init)) await setImmediate()
+  for (let turn = 0; turn < 50; turn++) await setImmediate()
+  expect(over).toBe(false)
+  // waits for no writer
+  const reader = openSync(`${leaf}/pids.max`, constants.O_RDONLY | constants.O_NONBLOCK)
+  expect(await settled).toBe('sandbox-mismatch')
+  for (const fd of [lockFd, stderrFd, reader]) closeSync(fd)
 })
 
 test('a setup that fails says why in its own words', async () => {

@@ -1,8 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { AppError, messageOf } from '../../core/errors.ts'
 
 const OUTPUT_BYTES = 1024 * 1024
 
@@ -20,7 +22,7 @@ export interface GitOptions {
   readonly progress?: boolean
 }
 
-/** Runs git on one repository. */
+/** Runs git on one repository. Throws `file-unusable` when it cannot be run there. */
 export type Git = (args: readonly string[], options?: GitOptions) => Promise<GitResult>
 
 export interface Place {
@@ -55,21 +57,32 @@ async function feed(child: ChildProcess, input: string | AsyncIterable<Buffer>):
   await pipeline(typeof input === 'string' ? Readable.from([input]) : Readable.from(input), child.stdin).catch(() => undefined)
 }
 
+/** The agent may have removed its clone: exec(2) then fails as it does without git. An agent is told no path. */
+const toUnusable = (cwd: string, error: unknown): AppError =>
+  new AppError('file-unusable', existsSync(cwd) ? `git cannot be run: ${messageOf(error)}` : 'the clone is gone', { cause: error })
+
+async function run({ cwd, env, signal, progressFd }: Place, args: readonly string[], { input = '', output, progress = false }: GitOptions): Promise<GitResult> {
+  const child = spawn('git', [...args], { cwd, env, detached: true, stdio: ['pipe', output ?? 'pipe', (progress ? progressFd : undefined) ?? 'pipe'] })
+  const abort = (): void => killGroup(child)
+  signal.addEventListener('abort', abort)
+  try {
+    const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
+    // both at once: a git that cannot be run is told of before its input is over
+    const [[status]] = await Promise.all([once(child, 'close') as Promise<[number | null]>, feed(child, input)])
+    return { status, stdout: stdout.text, stderr: stderr.text }
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
 export const createGit =
-  ({ cwd, env, signal, progressFd }: Place): Git =>
-  async (args, { input = '', output, progress = false } = {}) => {
-    signal.throwIfAborted()
-    const child = spawn('git', [...args], { cwd, env, detached: true, stdio: ['pipe', output ?? 'pipe', (progress ? progressFd : undefined) ?? 'pipe'] })
-    const abort = (): void => killGroup(child)
-    signal.addEventListener('abort', abort)
+  (place: Place): Git =>
+  async (args, options = {}) => {
+    place.signal.throwIfAborted()
     try {
-      const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
-      const closed = once(child, 'close') as Promise<[number | null]>
-      await feed(child, input)
-      const [status] = await closed
-      return { status, stdout: stdout.text, stderr: stderr.text }
-    } finally {
-      signal.removeEventListener('abort', abort)
+      return await run(place, args, options)
+    } catch (error) {
+      throw toUnusable(place.cwd, error)
     }
   }
 
@@ -90,19 +103,31 @@ function parseFound(line: string): Found | undefined {
   return type === undefined || oid === undefined ? undefined : { type, oid }
 }
 
-export function openLookup({ cwd, env, signal }: Place): Lookup {
+function startLookup({ cwd, env }: Place): ChildProcessByStdio<Writable, Readable, null> {
+  try {
+    return spawn('git', ['cat-file', '--batch-check=%(objecttype) %(objectname)'], { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'ignore'] })
+  } catch (error) {
+    throw toUnusable(cwd, error)
+  }
+}
+
+/** Its `find` throws `file-unusable` when git cannot be run there. */
+export function openLookup(place: Place): Lookup {
+  const { cwd, signal } = place
   signal.throwIfAborted()
-  const child = spawn('git', ['cat-file', '--batch-check=%(objecttype) %(objectname)'], { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'ignore'] })
+  const child = startLookup(place)
   const close = (): void => killGroup(child)
   signal.addEventListener('abort', close)
-  // a git that cannot be run finds nothing
-  child.on('error', () => undefined)
+  let failure: Error | undefined
+  child.on('error', (error) => (failure = error))
   child.stdin.on('error', () => undefined)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const findOne = async (name: string): Promise<Found | undefined> => {
     if (name.includes('\n')) return undefined
     child.stdin.write(`${name}\n`)
-    return parseFound(String((await lines.next()).value))
+    const line = await lines.next()
+    if (failure !== undefined) throw toUnusable(cwd, failure)
+    return parseFound(String(line.value))
   }
   return {
     // iterators answer in the order in which they are asked

@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os'
+import { anySignal } from '../../core/any-signal.ts'
 import { AppError } from '../../core/errors.ts'
 import type { SessionFile } from '../../protocol/session.ts'
 import type { GitTool } from '../tools.ts'
@@ -41,11 +42,7 @@ async function findProject({ session, projectOf }: GitToolDeps, named: string | 
   throw new AppError('project-not-found', typeof id === 'string' ? `no clone of the project ${JSON.stringify(id)} is here` : `name the project: ${known}`)
 }
 
-const placeOf = ({ path }: Project, signal: AbortSignal): Place => ({
-  cwd: path,
-  env: toToolEnvironment(path),
-  signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-})
+const placeOf = ({ path }: Project, signal: AbortSignal): Place => ({ cwd: path, env: toToolEnvironment(path), signal })
 
 async function push(deps: GitToolDeps, args: unknown): Promise<Pushed> {
   const { session, door, signal } = deps
@@ -77,4 +74,7 @@ async function fetch(deps: GitToolDeps, args: unknown): Promise<{ readonly proje
 }
 
 /** The tools `push` and `fetch`: what git does through the remote `mosaic`, without a shell. Throws what the host refuses. */
-export const runGitTool = (deps: GitToolDeps, tool: GitTool, args: unknown): Promise<unknown> => (tool === 'push' ? push(deps, args) : fetch(deps, args))
+export async function runGitTool(deps: GitToolDeps, tool: GitTool, args: unknown): Promise<unknown> {
+  using bounded = anySignal([deps.signal, AbortSignal.timeout(TIMEOUT_MS)])
+  return await (tool === 'push' ? push : fetch)({ ...deps, signal: bounded.signal }, args)
+}

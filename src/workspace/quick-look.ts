@@ -57,16 +57,16 @@ function run(deps: AskDeps, { script, args, cwd, binds, safeDirectories, timeout
   })
 }
 
-export interface ProbeOptions {
+export interface LookOptions {
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
 }
 
 /** The commit that both the root's branch and the working repository's main are at; null: they differ, or it needs a closer look. Throws `prepare-timeout`. */
-export async function probeRoot(
+export async function lookAtRoot(
   deps: AskDeps,
   root: { readonly commonDir: string; readonly branch: string; readonly repository: string },
-  options: ProbeOptions,
+  options: LookOptions,
 ): Promise<string | null> {
   const { commonDir, branch, repository } = root
   const safeDirectories = [commonDir, repository]
@@ -78,11 +78,11 @@ export async function probeRoot(
 }
 
 /** What a clone is at, when nothing is under way in it; null: it needs a closer look. */
-export async function probeClone(
+export async function lookAtClone(
   deps: AskDeps,
   workspace: { readonly fd: number; readonly path: string },
   id: string,
-  options: ProbeOptions,
+  options: LookOptions,
 ): Promise<Status | null | 'timed out'> {
   const path = `${workspace.path}/${id}`
   const binds = [{ bind: { fd: workspace.fd, path: workspace.path }, readOnly: true }]

@@ -1,7 +1,7 @@
 import type { SessionWord } from '../protocol/bus.ts'
 
 /** The host's word to one runner: kept until somebody who is there takes it. */
-export interface Words {
+export interface HostWord {
   say(word: SessionWord): void
   /** At once when there is a word; `{}` when none came within `waitMs`. */
   wait(waitMs: number, signal: AbortSignal): Promise<SessionWord>
@@ -9,7 +9,7 @@ export interface Words {
   wake(): void
 }
 
-export function createWords(): Words {
+export function createHostWord(): HostWord {
   const waiting = new Set<() => void>()
   let word: SessionWord = {}
   const wake = (): void => {
