@@ -74,7 +74,7 @@ export function recover(deps: RecoveryDeps): Promise<void> {
     clock: systemClock,
     log,
     failpoint,
-    left: store.sessions.notEnded(),
+    left: store.sessions.live(),
     killLeftover: (run) => killLeftover(run, run),
     waitForLock: (run) => waitForLock(deps, run),
     removeTraces: (run) => removeTraces(deps, run),

@@ -36,14 +36,16 @@ const TRAIL = [
   trail(8, 'role.claimed', {}),
 ]
 
+const SLICE = 100
+
+/** Slices of so many numbers each; those of the trail that nobody asks for are left out, as the store leaves them out. */
+function sliced<Row extends { readonly seq: number }>(rows: readonly Row[], after: number): { rows: Row[]; reached: number | null } {
+  const reached = after + SLICE
+  return { rows: rows.filter(({ seq }) => seq > after && seq <= reached), reached: reached >= (rows.at(-1)?.seq ?? 0) ? null : reached }
+}
+
 const page = (filter: TimelineFilter, log = LOG, records = TRAIL) =>
-  readTimelinePage(
-    {
-      log: (after, limit) => log.filter((row) => row.seq > after).slice(0, limit),
-      trail: (after, limit) => records.filter((row) => row.seq > after).slice(0, limit),
-    },
-    filter,
-  )
+  readTimelinePage({ log: (after) => sliced(log, after), trail: (after) => sliced(records, after) }, filter)
 
 describe('the timeline', () => {
   test('joins launch log and trail in order of time, and leaves out what tells nothing of its own', async () => {
@@ -70,6 +72,12 @@ describe('the timeline', () => {
   })
   test('says of an override that it was one', async () => {
     expect((await page({}, [])).find((row) => row.kind === 'close')?.text).toContain('over the missing approval')
+  })
+  test('goes on over a long stretch of the trail that has nothing to tell', async () => {
+    const records = [trail(1, 'host.started', { version: '0.1.0', pid: 7 }, 'host'), trail(5 * SLICE, 'host.stopped', {}, 'host')]
+    const rows = await page({}, [], records)
+    expect(rows.map(({ cursor }) => cursor)).toEqual(['0.1', `0.${String(5 * SLICE)}`])
+    expect(await page({ after: rows.at(-1)?.cursor }, [], records)).toEqual([])
   })
   test('comes in pages: each after the cursor of the last row, none missed, none twice, an empty one last', async () => {
     const launches = Array.from({ length: 1700 }, (_, n) => log(n + 1, { event: 'launch', at: new Date(n * 2).toISOString() }))

@@ -18,7 +18,7 @@ test('a leftover that does not go keeps no host from starting: each run has its 
   await recoverRuns({
     ...deps,
     store,
-    left: store.sessions.notEnded(),
+    left: store.sessions.live(),
     killLeftover: ({ run }) => (run === stuck ? Promise.reject(new Error('process 7 of an earlier host does not go')) : Promise.resolve()),
     waitForLock: ({ run }) => Promise.resolve(void waited.push(run)),
     removeTraces: () => Promise.resolve(),
