@@ -37,7 +37,7 @@ export function createBudget(clock: Clock, anHour: typeof AN_HOUR = AN_HOUR): Bu
   }
 }
 
-/** A store that charges what a run has it write to that run: records, and the texts that runs choose the length of. */
+/** A store that charges what a run has it write to that run, once it is durable: records, and the texts that runs choose the length of. */
 export function createMetered<Store extends BrokerStore>(store: Store, budget: Budget): Store {
   const { trail, messages } = store
   return {
@@ -46,7 +46,7 @@ export function createMetered<Store extends BrokerStore>(store: Store, budget: B
       ...trail,
       append(entry) {
         const row = trail.append(entry)
-        budget.spend(entry.actor.run, 1, Buffer.byteLength(JSON.stringify(entry.body)))
+        store.onCommit(() => budget.spend(entry.actor.run, 1, Buffer.byteLength(JSON.stringify(entry.body))))
         return row
       },
     },
@@ -54,7 +54,7 @@ export function createMetered<Store extends BrokerStore>(store: Store, budget: B
       ...messages,
       insert(message) {
         const row = messages.insert(message)
-        budget.spend(message.fromRun, 1, Buffer.byteLength(message.body) + Buffer.byteLength(message.subject ?? ''))
+        store.onCommit(() => budget.spend(message.fromRun, 1, Buffer.byteLength(message.body) + Buffer.byteLength(message.subject ?? '')))
         return row
       },
     },

@@ -58,7 +58,7 @@ function createAnswers<Peer>({ broker, runnerWord, appendTranscript, stopSession
       broker.receive(connection, { waitMs, max }, signal),
     ),
     'message.ack': on(BUS_METHODS['message.ack'], ({ principal }, { ids }) => messages.ack(principal, ids)),
-    'message.owed': on(BUS_METHODS['message.owed'], ({ principal }) => messages.owed(principal)),
+    'message.owed': on(BUS_METHODS['message.owed'], ({ principal }, params) => messages.owed(principal, params)),
     'session.stop': on(BUS_METHODS['session.stop'], (connection, { instance }) => stop(connection, instance)),
     'session.wait': on(BUS_METHODS['session.wait'], ({ principal }, { waitMs = 0 }, signal) => runnerWord(principal.run, waitMs, signal)),
     'task.create': on(BUS_METHODS['task.create'], ({ principal }, params) => {

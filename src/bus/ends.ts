@@ -1,8 +1,7 @@
-import type { MessageRow } from '../protocol/rows.ts'
 import { type BrokerContext, FOUNDER } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import type { Hourly } from './hourly.ts'
-import type { BrokerSession, RunEnd } from './ports.ts'
+import type { BrokerSession, GivenMessage, RunEnd } from './ports.ts'
 import type { Post } from './post.ts'
 
 export interface RunEnded {
@@ -15,7 +14,6 @@ export interface RunEnded {
 /** After so many ends of a run that had a message, it is given no more. */
 const DELIVERIES = 3
 const NAMED = 20
-const LIST_LIMIT = 1000
 
 /** Ends that say nothing against the message that the run was working on. */
 const BLAMELESS: readonly RunEnd['reason'][] = ['stopped', 'host-lost']
@@ -31,7 +29,7 @@ export function createEndRules(
   delivery: Delivery,
   hourlies: readonly Pick<Hourly, 'forget'>[],
 ): (session: BrokerSession, end: RunEnd) => RunEnded {
-  const bury = (message: MessageRow): void => {
+  const bury = (message: GivenMessage): void => {
     store.messages.setState(message.id, 'dead')
     if (message.from_instance === message.to) return
     post.hostNote(
@@ -51,8 +49,10 @@ export function createEndRules(
   /** Who is told, with the REQUESTs of theirs that stay open. */
   const concerned = ({ instance, launchedBy, launchedByKind }: BrokerSession): Map<string, string[]> => {
     const told = new Map<string, string[]>([[launchedByKind === 'founder' ? FOUNDER : launchedBy, []]])
-    for (const { id, to, from_instance: from } of store.messages.owed(instance, LIST_LIMIT)) {
-      if (to === instance) told.set(from, [...(told.get(from) ?? []), id])
+    for (const { id, from } of store.messages.owedBy(instance)) {
+      const ids = told.get(from) ?? []
+      // what is not named need not be kept: a run may owe thousands
+      told.set(from, ids.length < NAMED ? [...ids, id] : ids)
     }
     told.delete(instance)
     return told
@@ -62,7 +62,7 @@ export function createEndRules(
     const subject = `session ${run} ended: ${end.reason}`
     const about = `Session ${run} (${instance}) ended: ${howOf(end)}.${task === null ? '' : ` Task: ${task}.`}`
     return [...concerned(session)].flatMap(([name, ids]) => {
-      const owed = ids.length === 0 ? '' : ` Still owed to you: ${ids.slice(0, NAMED).join(' ')}.`
+      const owed = ids.length === 0 ? '' : ` Still owed to you: ${ids.join(' ')}.`
       return post.hostNote(name, subject, about + owed) === null ? [] : [name]
     })
   }

@@ -66,7 +66,7 @@ export function createMessageRules(context: BrokerContext, { post, isAddress, ho
     return id
   }
   const acknowledge = (me: string, ids: readonly string[]): void => {
-    for (const id of ids) if (messages.get(id)?.to !== me) throw messageNotFound(id)
+    for (const id of ids) if (messages.recipientOf(id) !== me) throw messageNotFound(id)
     for (const id of ids) messages.acknowledge(id)
   }
   return {

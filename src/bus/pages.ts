@@ -1,27 +1,41 @@
 import { PAGE_BYTES } from '../protocol/common.ts'
 
-/** The most bytes that a JSON escape makes of one UTF-16 unit. */
-const ESCAPED = 6
-const SHORT = 1024
+/** Bytes of a row as JSON, with the comma behind it. */
+export const rowBytes = (row: object): number => Buffer.byteLength(JSON.stringify(row)) + 1
 
-/** Bytes of a value as JSON: exact where it is large, and never too few. */
-function sizeOf(value: unknown): number {
-  if (typeof value === 'string') return value.length <= SHORT ? value.length * ESCAPED : Buffer.byteLength(JSON.stringify(value))
-  return Buffer.byteLength(JSON.stringify(value))
+interface Page<Row> {
+  readonly rows: Row[]
+  /** Takes rows while there is room for them. */
+  readonly fill: (rows: Iterable<Row>) => 'full' | 'open'
 }
 
-/** Bytes of a row as JSON, its keys included. */
-export const rowBytes = (row: object): number => Object.entries(row).reduce((sum, [key, value]) => sum + key.length + 4 + sizeOf(value ?? null), 2)
-
-/** The rows from the front that fit into one page, at least one: the peer asks for the next ones after it. */
-export function firstPage<Row extends object>(rows: readonly Row[]): Row[] {
+function createPage<Row extends object>(): Page<Row> {
+  const page: Row[] = []
   let bytes = 0
-  const end = rows.findIndex((row, index) => {
-    bytes += rowBytes(row)
-    return bytes > PAGE_BYTES && index > 0
-  })
-  return end === -1 ? [...rows] : rows.slice(0, end)
+  const fill: Page<Row>['fill'] = (rows) => {
+    for (const row of rows) {
+      bytes += rowBytes(row)
+      if (bytes > PAGE_BYTES && page.length > 0) return 'full'
+      page.push(row)
+    }
+    return 'open'
+  }
+  return { rows: page, fill }
 }
 
-/** The rows from the back that fit into one page, in their order: of a list without a cursor the oldest give way. */
-export const lastPage = <Row extends object>(rows: readonly Row[]): Row[] => firstPage([...rows].reverse()).reverse()
+/** The rows from the front that fit into one page, at least one: the peer asks for the next ones after it. Of rows that are read as they are taken, no more are. */
+export function firstPage<Row extends object>(rows: Iterable<Row>): Row[] {
+  const page = createPage<Row>()
+  page.fill(rows)
+  return page.rows
+}
+
+/** The same of rows that come in slices, many of which may hold none: others are served between two. */
+export async function firstPageOf<Row extends object>(slices: Iterable<Iterable<Row>>): Promise<Row[]> {
+  const page = createPage<Row>()
+  for (const rows of slices) {
+    if (page.fill(rows) === 'full') break
+    await new Promise(setImmediate)
+  }
+  return page.rows
+}

@@ -2,7 +2,7 @@ import type { MessageState, RunState } from '../core/states.ts'
 import type { Grant, MessageClass, SessionPrincipal } from '../protocol/common.ts'
 import type { EndReason } from '../protocol/end-reasons.ts'
 import type { SessionWord } from '../protocol/bus.ts'
-import type { MessageRow, PushRow, ReviewRow, TaskRow, TrailRow } from '../protocol/rows.ts'
+import type { MessageRow, OwedRow, PushRow, ReviewRow, TaskRow, TrailRow } from '../protocol/rows.ts'
 
 /** The configuration as it is now; asked for anew at each act, so that a reload binds at once. */
 export interface Roster {
@@ -57,22 +57,36 @@ export interface NewMessage {
   readonly given: Given | null
 }
 
+/** What a run received, without its text. */
+export interface GivenMessage {
+  readonly id: string
+  readonly from_instance: string
+  readonly to: string
+  readonly deaths: number
+}
+
+/** A REQUEST that is owed its answer, without its text. */
+export type OwedMessage = Omit<OwedRow, 'overdue'>
+
+/** Lists are read as their rows are taken: within one turn of the event loop, and nothing is written in between. */
 interface Messages {
   insert(message: NewMessage): MessageRow
   get(id: string): MessageRow | null
-  waiting(instance: string, limit: number): MessageRow[]
+  recipientOf(id: string): string | null
+  waiting(instance: string, limit: number): Iterable<MessageRow>
   setDelivered(id: string, given: Given): void
   setState(id: string, state: MessageState): void
   acknowledge(id: string): boolean
   unread(to: string, fromRun: string, limit: number): number
   requeueConnection(run: string, connection: number): number
-  givenTo(run: string): (MessageRow & { readonly deaths: number })[]
+  givenTo(run: string): GivenMessage[]
   requeue(id: string, deaths: number): void
-  owed(instance: string | null, limit: number): MessageRow[]
+  owed(instance: string | null, after: string | null): Iterable<OwedMessage>
+  owedBy(instance: string): Iterable<OwedMessage>
   owedCount(): number
-  thread(id: string, limit: number): MessageRow[]
+  thread(id: string, after: string | null): Iterable<MessageRow>
   resultOf(id: string): MessageRow | null
-  inbox(after: string | null, limit: number): MessageRow[]
+  inbox(after: string | null): Iterable<MessageRow>
 }
 
 export interface TaskRecord extends TaskRow {
@@ -82,7 +96,7 @@ export interface TaskRecord extends TaskRow {
 interface Tasks {
   insert(task: Pick<TaskRecord, 'title' | 'body' | 'project' | 'assignee' | 'createdBy' | 'createdByKind'> & { readonly id: string | null }): TaskRecord
   get(id: string): TaskRecord | null
-  list(filter: { readonly state?: 'open' | 'closed' | undefined; readonly of?: string | undefined }): TaskRecord[]
+  list(filter: { readonly state?: TaskRow['state'] | undefined; readonly of?: string | undefined; readonly after?: string | undefined }): Iterable<TaskRecord>
   setAssignee(id: string, assignee: string): void
   setProject(id: string, project: string): void
   setClosed(id: string): void
@@ -92,7 +106,7 @@ interface Pushes {
   insert(push: Omit<PushRow, 'id' | 'at' | 'latest'>): PushRow
   get(id: string): PushRow | null
   latestOf(task: string): PushRow | null
-  list(filter: { readonly task?: string | undefined }): PushRow[]
+  list(filter: { readonly task?: string | undefined; readonly after?: string | undefined }): Iterable<PushRow>
   pushersOf(task: string): string[]
 }
 
@@ -101,13 +115,20 @@ interface Reviews {
   get(request: string): ReviewRow | null
   openOf(push: string): ReviewRow | null
   judge(request: string, verdict: { readonly verdict: 'approve' | 'reject'; readonly reviewer: string; readonly note: string }): void
-  list(filter: { readonly task?: string | undefined; readonly state?: ReviewRow['state'] | undefined }): ReviewRow[]
+  list(filter: ReviewQuery): Iterable<Iterable<ReviewRow>>
+}
+
+interface ReviewQuery {
+  readonly task?: string | undefined
+  readonly state?: ReviewRow['state'] | undefined
+  readonly of?: string | undefined
+  readonly after?: string | undefined
 }
 
 export interface TrailQuery {
   readonly subject?: string | undefined
   readonly kind?: string | undefined
-  readonly actorRun?: string | undefined
+  readonly of?: string | undefined
   readonly after?: number | undefined
   readonly limit?: number | undefined
 }
@@ -127,7 +148,7 @@ export interface BrokerStore {
   }
   readonly trail: {
     append(entry: { readonly kind: string; readonly subject: string | null; readonly actor: Actor; readonly body: Readonly<Record<string, unknown>> }): TrailRow
-    list(query: TrailQuery): TrailRow[]
+    list(query: TrailQuery): Iterable<TrailRow>
   }
   readonly messages: Messages
   readonly tasks: Tasks

@@ -2,7 +2,7 @@ import { AppError } from '../core/errors.ts'
 import type { Principal, SessionPrincipal } from '../protocol/common.ts'
 import type { PushRow } from '../protocol/rows.ts'
 import { actorOf, type BrokerContext, FOUNDER } from './context.ts'
-import { lastPage } from './pages.ts'
+import { firstPage } from './pages.ts'
 import type { Permits } from './permits.ts'
 import type { TaskRecord } from './ports.ts'
 import type { Post } from './post.ts'
@@ -19,7 +19,8 @@ export interface PushRules {
   check(principal: SessionPrincipal, target: PushTarget): Promise<void>
   /** Once the work ref has moved: the push's row and its record, judged again. The same tip again adds nothing. */
   record(principal: SessionPrincipal, push: PushTarget & { readonly ref: string; readonly commit: string }): Promise<PushRow>
-  list(params: { readonly task?: string | undefined }): PushRow[]
+  /** Oldest first, after a push. */
+  list(params: { readonly task?: string | undefined; readonly after?: string | undefined }): PushRow[]
   show(id: string): PushRow
 }
 
@@ -76,7 +77,7 @@ export function createPushRules({ store, roster, failpoint }: BrokerContext, per
       if (isForeign(principal, task)) await permits.deny(principal, GRANT, about(target), foreign(task.id))
     },
     record: (principal, push) => store.write(() => recordNow(principal, push)),
-    list: (params) => lastPage(pushes.list(params)),
+    list: (params) => firstPage(pushes.list(params)),
     show(id) {
       const push = pushes.get(id)
       if (push === null) throw new AppError('push-not-found', `no push has the id ${JSON.stringify(id)}`)

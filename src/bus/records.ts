@@ -15,17 +15,9 @@ export interface RecordRules {
 
 const OWN_KIND = /^x\.[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/
 const CONTROL = /\p{Cc}/u
-const LIST_LIMIT = 1000
 
 export function createRecordRules({ store }: Pick<BrokerContext, 'store'>, permits: Permits, hourly: Hourly): RecordRules {
   const { trail } = store
-  const ownTrail = (run: string, params: BusParams<'trail'>): TrailRow[] => {
-    const limit = params.limit ?? LIST_LIMIT
-    const about = params.subject === undefined || params.subject === run ? trail.list({ ...params, subject: run, limit }) : []
-    const done = trail.list({ ...params, actorRun: run, limit })
-    const rows = new Map([...about, ...done].map((row) => [row.seq, row]))
-    return [...rows.values()].sort((a, b) => a.seq - b.seq).slice(0, limit)
-  }
   const assertRecordable = ({ kind, subject, body }: BusParams<'event.record'>): void => {
     if (!kind.startsWith('x.')) throw new AppError('reserved-kind', `kinds of your own begin with x., not ${JSON.stringify(kind)}`)
     if (!OWN_KIND.test(kind)) throw new AppError('invalid-request', `kind: x. is followed by lower-case letters, digits, dots and dashes`)
@@ -34,11 +26,8 @@ export function createRecordRules({ store }: Pick<BrokerContext, 'store'>, permi
   }
   return {
     trail(principal, params) {
-      const rows =
-        principal.kind === 'session' && !permits.has(principal, 'trail.read')
-          ? ownTrail(principal.run, params)
-          : trail.list({ ...params, limit: params.limit ?? LIST_LIMIT })
-      return firstPage(rows)
+      const own = principal.kind === 'session' && !permits.has(principal, 'trail.read')
+      return firstPage(trail.list({ ...params, of: own ? principal.run : undefined }))
     },
     async record(principal, params) {
       assertRecordable(params)

@@ -3,7 +3,7 @@ import type { Principal } from '../protocol/common.ts'
 import type { ReviewRow } from '../protocol/rows.ts'
 import { type BrokerContext, nameOf } from './context.ts'
 import { createJudge } from './judge.ts'
-import { lastPage } from './pages.ts'
+import { firstPageOf } from './pages.ts'
 import type { Permits } from './permits.ts'
 import type { Post } from './post.ts'
 import { mayAskReview } from './rules.ts'
@@ -13,8 +13,8 @@ export interface ReviewRules {
   /** A request for the task's latest push; the one that is open already, if one is. */
   request(principal: Principal, params: BusParams<'review.request'>): Promise<ReviewRow>
   verdict(principal: Principal, params: BusParams<'review.verdict'>): Promise<ReviewRow>
-  /** For the founder, reviewers and readers of tasks all; for others those of their tasks and pushes, and their own. */
-  list(principal: Principal, params: BusParams<'review.list'>): ReviewRow[]
+  /** For the founder, reviewers and readers of tasks all; for others those of their tasks and pushes, and their own. Oldest first, after a request. */
+  list(principal: Principal, params: BusParams<'review.list'>): Promise<ReviewRow[]>
   show(request: string): ReviewRow
 }
 
@@ -35,10 +35,6 @@ export function createReviewRules(deps: ReviewDeps): ReviewRules {
   const { store, permits, tasks, onApproved, failpoint } = deps
   const judge = createJudge(deps)
 
-  const isOwn = (name: string, row: ReviewRow): boolean => {
-    if (row.requestedBy === name || row.reviewer === name) return true
-    return store.tasks.get(row.task)?.assignee === name || store.pushes.get(row.push)?.instance === name
-  }
   return {
     show: judge.find,
     async request(principal, { task: id }) {
@@ -64,7 +60,7 @@ export function createReviewRules(deps: ReviewDeps): ReviewRules {
     },
     list(principal, params) {
       const all = permits.has(principal, 'task.read') || permits.has(principal, 'review.verdict')
-      return lastPage(store.reviews.list(params).filter((row) => all || isOwn(nameOf(principal), row)))
+      return firstPageOf(store.reviews.list({ ...params, of: all ? undefined : nameOf(principal) }))
     },
   }
 }

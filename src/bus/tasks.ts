@@ -4,7 +4,7 @@ import type { BusParams, TaskCreate } from '../protocol/bus.ts'
 import type { Principal } from '../protocol/common.ts'
 import type { TaskRow } from '../protocol/rows.ts'
 import { actorOf, type BrokerContext, FOUNDER, HOST, nameOf } from './context.ts'
-import { lastPage } from './pages.ts'
+import { firstPage } from './pages.ts'
 import type { About, Permits } from './permits.ts'
 import type { Roster, TaskRecord } from './ports.ts'
 import { assertClosable, assertOpen, isOwnTask } from './rules.ts'
@@ -20,7 +20,7 @@ export interface TaskClose {
 
 export interface TaskRules {
   create(principal: Principal, params: TaskCreate): Promise<TaskRow>
-  /** Own tasks; with task.read, and for the founder, all. */
+  /** Own tasks; with task.read, and for the founder, all. Oldest first, after a task; throws `task-not-found` where there is none of that id. */
   list(principal: Principal, params: BusParams<'task.list'>): TaskRow[]
   show(principal: Principal, params: BusParams<'task.show'>): Promise<TaskRow>
   assign(principal: Principal, params: BusParams<'task.assign'>): Promise<TaskRow>
@@ -102,10 +102,10 @@ export function createTaskRules(context: BrokerContext, permits: Permits): TaskR
       assertNew(roster(), params)
       return toRow(await store.write(() => acts.create(principal, params)))
     },
-    list(principal, { state }) {
-      const all = permits.has(principal, 'task.read')
-      const rows = store.tasks.list({ state, of: all ? undefined : nameOf(principal) })
-      return lastPage(rows.filter((row) => all || isOwnTask(principal, row)).map(toRow))
+    list(principal, { state, after }) {
+      if (after !== undefined) findTask(store, after)
+      const of = permits.has(principal, 'task.read') ? undefined : nameOf(principal)
+      return firstPage(store.tasks.list({ state, of, after })).map(toRow)
     },
     async show(principal, { task: id }) {
       const task = findTask(store, id)

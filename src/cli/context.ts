@@ -49,6 +49,8 @@ export interface Result {
   readonly ids?: readonly string[]
   /** Exit status; 0 when absent. */
   readonly exit?: number
+  /** What is due once it has been shown. */
+  readonly shown?: () => Promise<void>
 }
 
 export interface GlobalOptions {

@@ -5,18 +5,27 @@ export const FOLLOW_WAIT_MS = 30_000
 
 type Page<Row, Cursor> = (after: Cursor | undefined, waitMs: number | undefined) => Promise<readonly Row[]>
 
-/** Every row there is now, page by page; an empty page is the last. */
-export async function allPages<Row, Cursor>(page: Page<Row, Cursor>, cursorOf: (row: Row) => Cursor): Promise<Row[]> {
-  const rows: Row[] = []
+/** Page after page of what there is now; an empty page is the last. */
+export async function* eachPage<Row, Cursor>(page: Page<Row, Cursor>, cursorOf: (row: Row) => Cursor): AsyncGenerator<readonly Row[]> {
   let after: Cursor | undefined
   for (;;) {
-    const more = await page(after, undefined)
-    const last = more.at(-1)
-    if (last === undefined) return rows
-    rows.push(...more)
+    const rows = await page(after, undefined)
+    const last = rows.at(-1)
+    if (last === undefined) return
+    yield rows
     after = cursorOf(last)
   }
 }
+
+/** Every row there is now. */
+export async function allPages<Row, Cursor>(page: Page<Row, Cursor>, cursorOf: (row: Row) => Cursor): Promise<Row[]> {
+  const rows: Row[] = []
+  for await (const more of eachPage(page, cursorOf)) rows.push(...more)
+  return rows
+}
+
+/** The parameter of a page: where the rows that there are go on. */
+export const afterOf = <Cursor>(after: Cursor | undefined): { readonly after?: Cursor } => (after === undefined ? {} : { after })
 
 /** The rows there are and those to come, each as soon as it is there, until interrupted. */
 export async function follow<Row, Cursor>(

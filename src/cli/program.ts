@@ -94,6 +94,7 @@ async function runSpec(io: CliIo, spec: CommandSpec, command: Command, deps: Tre
     const result = await (spec.settles === true ? running : Promise.race([running, interrupted]))
     if (typeof result === 'number') return result
     out.emit(result)
+    await Promise.race([result.shown?.(), interrupted])
     return result.exit ?? 0
   } catch (error) {
     throw toFailure(error)

@@ -8,6 +8,8 @@ import { toFileError } from './file-error.ts'
 /** A file that has its name once it is whole and durable, or is gone. */
 export interface NewFile extends AsyncDisposable {
   readonly handle: FileHandle
+  /** Adds to its end. Throws `disk-full`, `file-unusable`. */
+  write(text: string): Promise<void>
   /** Throws `config-exists` when the name was taken meanwhile, `disk-full`, `file-unusable`. */
   publish(): Promise<void>
 }
@@ -51,6 +53,11 @@ export async function openNewFile(path: string): Promise<NewFile> {
   let named = false
   return {
     handle,
+    async write(text) {
+      await handle.writeFile(text).catch((error: unknown) => {
+        throw toFileError(error, path)
+      })
+    },
     async publish() {
       try {
         await handle.sync()
@@ -71,8 +78,6 @@ export async function openNewFile(path: string): Promise<NewFile> {
 /** Writes a whole new file or none. Throws what `openNewFile` does. */
 export async function writeNewFile(path: string, text: string): Promise<void> {
   await using file = await openNewFile(path)
-  await file.handle.writeFile(text).catch((error: unknown) => {
-    throw toFileError(error, path)
-  })
+  await file.write(text)
   await file.publish()
 }

@@ -59,7 +59,7 @@ export interface GitService extends Repositories {
 
 /** What the rows say the refs of a project are. */
 function expectedRefs({ store }: GitServiceDeps, project: string): ReadonlyMap<string, string> {
-  const work = store.pushes.list().filter((push) => push.latest && push.project === project)
+  const work = [...store.pushes.list()].filter((push) => push.latest && push.project === project)
   const approved = store.reviews.approvals().filter((approval) => approval.project === project)
   return new Map([
     ...work.map((push) => [workRef(push.task), push.commit] as const),
@@ -78,13 +78,9 @@ async function fetchable(
   const judges = permits.has(principal, 'review.verdict')
   if (!judges) await permits.demand(principal, 'git.push.working', about)
   if (!Object.hasOwn(config.business().projects, project)) throw new AppError('project-not-found', `no project is called ${JSON.stringify(project)}`)
-  const isVisible = (row: { readonly assignee: string | null }): boolean => judges || row.assignee === principal.instance
-  if (task === undefined) {
-    const visible = store.tasks.list().filter((row) => row.project === project && isVisible(row))
-    return visible.map((row) => row.id)
-  }
+  if (task === undefined) return store.tasks.idsIn(project, judges ? null : principal.instance)
   const found = tasks.find(task)
-  if (!isVisible(found)) return permits.deny(principal, 'git.push.working', about, `the task ${task} is another instance's`)
+  if (!judges && found.assignee !== principal.instance) return permits.deny(principal, 'git.push.working', about, `the task ${task} is another instance's`)
   if (found.project !== null && found.project !== project) throw new AppError('wrong-project', `the task ${task} belongs to the project ${found.project}`)
   return found.project === null ? [] : [task]
 }

@@ -76,7 +76,9 @@ const MAX_ENDED = 1000
 export function leftRuns({ sessions }: Pick<Store, 'sessions'>): readonly SessionRecord[] {
   const boot = bootId()
   const lives = ({ state, init, bootId: at }: SessionRecord): boolean => state === 'ended' && at === boot && init !== null && isAlive(init)
-  return [...sessions.notEnded(), ...sessions.all(MAX_ENDED).filter(lives)]
+  const recent: SessionRecord[] = []
+  for (const run of sessions.listAll()) if (recent.push(run) >= MAX_ENDED) break
+  return [...sessions.live(), ...recent.filter(lives)]
 }
 
 /** Survivors killed, then runs ended, each once; launches that were cut off are undone. Idempotent. */

@@ -87,43 +87,47 @@ interface Numbered {
   readonly at: string
 }
 
+/** Some rows of a record. */
+interface Slice<Row> {
+  readonly rows: readonly Row[]
+  /** The number up to which they are all that there is to tell; null: that is the end of the record. */
+  readonly reached: number | null
+}
+
 /** One of the two records, read forward in slices. */
 interface Stream<Row extends Numbered> {
   /** The next row, and none once it is read to its end. */
-  readonly peek: () => Row | undefined
-  readonly take: () => void
+  readonly peek: () => Promise<Row | undefined>
+  readonly take: (row: Row) => void
   /** The number of the last row that was taken. */
   readonly at: () => number
 }
 
-const SLICE = 500
-
-function createStream<Row extends Numbered>(list: (after: number, limit: number) => readonly Row[], from: number): Stream<Row> {
-  let rows: readonly Row[] = []
+function createStream<Row extends Numbered>(read: (after: number) => Slice<Row>, from: number): Stream<Row> {
+  let slice: Slice<Row> = { rows: [], reached: from }
   let next = 0
-  let after = from
-  let ended = false
-  const peek = (): Row | undefined => {
-    if (next >= rows.length && !ended) {
-      rows = list(after, SLICE)
-      next = 0
-      ended = rows.length < SLICE
-    }
-    return rows[next]
-  }
+  let taken = from
   return {
-    peek,
-    take() {
-      after = peek()?.seq ?? after
+    async peek() {
+      while (next >= slice.rows.length && slice.reached !== null) {
+        slice = read(slice.reached)
+        next = 0
+        // a long record is read in many turns of the loop: others are served meanwhile
+        await new Promise(setImmediate)
+      }
+      return slice.rows[next]
+    },
+    take({ seq }) {
+      taken = seq
       next++
     },
-    at: () => after,
+    at: () => taken,
   }
 }
 
 export interface TimelineSource {
-  readonly log: (after: number, limit: number) => readonly LogRow[]
-  readonly trail: (after: number, limit: number) => readonly TrailRow[]
+  readonly log: (after: number) => Slice<LogRow>
+  readonly trail: (after: number) => Slice<TrailRow>
 }
 
 export interface TimelineFilter {
@@ -143,18 +147,23 @@ export async function readTimelinePage(source: TimelineSource, { sinceMs, task, 
   const log = createStream(source.log, Number(logAfter))
   const trail = createStream(source.trail, Number(trailAfter))
   const since = sinceMs === undefined ? '' : new Date(sinceMs).toISOString()
+  /** The earlier of the two next rows; null: it tells nothing of its own; none at the end of both. */
+  const next = async (): Promise<Entry | null | undefined> => {
+    const [logged, recorded] = [await log.peek(), await trail.peek()]
+    if (logged !== undefined && (recorded === undefined || logged.at <= recorded.at)) {
+      log.take(logged)
+      return fromLog(logged)
+    }
+    if (recorded === undefined) return undefined
+    trail.take(recorded)
+    return fromTrail(recorded)
+  }
+  const isAsked = (entry: Entry): boolean => entry.at >= since && (task === undefined || entry.task === task)
   const rows: TimelineRow[] = []
-  for (let steps = 1; rows.length < PAGE_ROWS; steps++) {
-    const [fromLogNext, fromTrailNext] = [log.peek(), trail.peek()]
-    if (fromLogNext === undefined && fromTrailNext === undefined) break
-    const isLog = fromTrailNext === undefined || (fromLogNext !== undefined && fromLogNext.at <= fromTrailNext.at)
-    const made = isLog ? fromLogNext && fromLog(fromLogNext) : fromTrail(fromTrailNext)
-    if (isLog) log.take()
-    else trail.take()
-    if (made && made.at >= since && (task === undefined || made.task === task)) rows.push({ ...made, cursor: `${String(log.at())}.${String(trail.at())}` })
-    // a long record is read in many turns of the loop: others are served meanwhile
-    if (steps % SLICE === 0) await new Promise(setImmediate)
+  for (let made = await next(); made !== undefined; made = await next()) {
     signal.throwIfAborted()
+    if (made !== null && isAsked(made)) rows.push({ ...made, cursor: `${String(log.at())}.${String(trail.at())}` })
+    if (rows.length === PAGE_ROWS) break
   }
   return rows
 }

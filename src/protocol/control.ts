@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { BODY_BYTES, bytesAtMost, LAUNCH_EVENTS, REQUEST_BYTES } from './common.ts'
-import { BUS_METHODS } from './bus.ts'
+import { BUS_METHODS, cursorSchema } from './bus.ts'
 import { USAGE_BY } from './rows.ts'
 
 const WAIT_MS = 60_000
 const nameSchema = z.string().max(128)
 const waitMsSchema = z.int().min(0).max(WAIT_MS).optional()
 const durationMsSchema = z.int().min(0).max(86_400_000).optional()
+const afterMessageSchema = BUS_METHODS['message.owed'].shape.after
 const afterSchema = z.int().nonnegative().optional()
 const limitSchema = z.int().min(1).max(1000).optional()
 
@@ -19,7 +20,7 @@ export const CONTROL_METHODS = {
   'message.ack': BUS_METHODS['message.ack'],
   'message.owed': BUS_METHODS['message.owed'],
   'message.show': z.strictObject({ id: nameSchema }),
-  'message.thread': z.strictObject({ id: nameSchema }),
+  'message.thread': z.strictObject({ id: nameSchema, after: afterMessageSchema }),
   'task.create': BUS_METHODS['task.create'],
   'task.list': BUS_METHODS['task.list'],
   'task.show': BUS_METHODS['task.show'],
@@ -29,7 +30,7 @@ export const CONTROL_METHODS = {
   'review.list': BUS_METHODS['review.list'],
   'review.show': z.strictObject({ request: nameSchema }),
   'review.verdict': BUS_METHODS['review.verdict'],
-  'push.list': z.strictObject({ task: nameSchema.optional() }),
+  'push.list': z.strictObject({ task: nameSchema.optional(), after: cursorSchema('p', 'push').optional() }),
   'push.show': z.strictObject({ push: nameSchema }),
   'push.diff': z.strictObject({ push: nameSchema }),
   'task.fetchable': z.strictObject({ task: nameSchema, unapproved: z.boolean().optional() }),
@@ -37,7 +38,7 @@ export const CONTROL_METHODS = {
   'repo.sync': z.strictObject({ project: nameSchema.optional(), force: z.boolean().optional() }),
   'event.record': BUS_METHODS['event.record'],
   status: z.strictObject({}),
-  ps: z.strictObject({ all: z.boolean().optional() }),
+  ps: z.strictObject({ all: z.boolean().optional(), after: nameSchema.optional() }),
   show: z.strictObject({ run: nameSchema }),
   wait: z.strictObject({ run: nameSchema, waitMs: waitMsSchema }),
   launch: z.strictObject({
@@ -68,7 +69,7 @@ export const CONTROL_METHODS = {
     deadline: BUS_METHODS['message.send'].shape.deadline,
     waitMs: waitMsSchema,
   }),
-  inbox: z.strictObject({ after: nameSchema.optional(), waitMs: waitMsSchema }),
+  inbox: z.strictObject({ after: afterMessageSchema, waitMs: waitMsSchema }),
   log: z.strictObject({
     event: z.enum(LAUNCH_EVENTS).optional(),
     code: z.string().max(64).optional(),
@@ -81,7 +82,7 @@ export const CONTROL_METHODS = {
   trail: z.strictObject({ subject: nameSchema.optional(), kind: z.string().max(64).optional(), after: afterSchema, limit: limitSchema, waitMs: waitMsSchema }),
   'trail.head': z.strictObject({}),
   'trail.verify': z.strictObject({ head: z.string().max(64).optional() }),
-  usage: z.strictObject({ by: z.enum(USAGE_BY).optional(), sinceMs: z.int().nonnegative().optional() }),
+  usage: z.strictObject({ by: z.enum(USAGE_BY).optional(), sinceMs: z.int().nonnegative().optional(), after: nameSchema.nullable().optional() }),
   reload: z.strictObject({}),
   shutdown: z.strictObject({ drainMs: durationMsSchema, timeoutMs: durationMsSchema }),
   'config.show': z.strictObject({}),

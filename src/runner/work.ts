@@ -71,7 +71,15 @@ function toGitTools(deps: WorkDeps): ToolDeps['git'] {
 /** Git of the session's programs, beside the tool socket. */
 function serveGit(deps: WorkDeps, scope: Scope): void {
   const { session, broker, toolSocket, log } = deps
-  const listTasks = (): Promise<unknown> => broker.callOnce('task.list', { state: 'open' })
+  const listTasks = async (): Promise<unknown> => {
+    const tasks: { readonly id: string }[] = []
+    for (;;) {
+      const last = tasks.at(-1)
+      const page = (await broker.callOnce('task.list', { state: 'open', ...(last === undefined ? {} : { after: last.id }) })) as typeof tasks
+      if (page.length === 0) return tasks
+      tasks.push(...page)
+    }
+  }
   const serve: GitCallsDeps['serve'] = async (caller, words, signal) => {
     using either = anySignal([signal, deps.signal])
     const door = toDoor({ ...deps, signal: either.signal })

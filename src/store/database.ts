@@ -32,6 +32,14 @@ export function change({ db, tx }: TableContext, sql: string): (...params: SqlPa
   }
 }
 
+/**
+ * The rows of a statement as they are asked for: who stops reads no more, and what was not asked for is not made. Until then the connection is
+ * taken: they are read within one turn of the event loop, and nothing is written in between.
+ */
+export function* eachRow<Stored, Row>(statement: Statement<unknown[], Stored>, params: readonly SqlParam[], toRow: (stored: Stored) => Row): Generator<Row> {
+  for (const stored of statement.iterate(...params)) yield toRow(stored)
+}
+
 /** For statements that are put together at each call, in few shapes: each is prepared once, which costs more than to run it. */
 export function keepPrepared<Row>(db: Database): (sql: string) => Statement<unknown[], Row> {
   const prepared = new Map<string, Statement<unknown[], Row>>()

@@ -1,6 +1,6 @@
 import type { LaunchEvent } from '../protocol/common.ts'
 import type { LogRow } from '../protocol/rows.ts'
-import { change, keepPrepared, type TableContext } from './database.ts'
+import { change, eachRow, keepPrepared, type TableContext } from './database.ts'
 
 export interface LaunchLogEntry {
   readonly event: LaunchEvent
@@ -13,7 +13,6 @@ export interface LaunchLogEntry {
 export interface LaunchLogFilter {
   readonly event?: LaunchEvent | undefined
   readonly code?: string | undefined
-  readonly run?: string | undefined
   readonly after?: number | undefined
   readonly limit?: number | undefined
 }
@@ -22,7 +21,7 @@ export interface LaunchLogTable {
   append(entry: LaunchLogEntry): number
   /** Records the one end of a run; false when it has one already, whoever wrote it. */
   appendEnd(entry: Omit<LaunchLogEntry, 'event' | 'run'> & { readonly run: string }): boolean
-  list(filter?: LaunchLogFilter): LogRow[]
+  list(filter?: LaunchLogFilter): Iterable<LogRow>
   get(seq: number): LogRow | null
 }
 
@@ -62,11 +61,11 @@ export function createLaunchLog(context: TableContext): LaunchLogTable {
     append: (entry) => add(insert, entry) ?? 0,
     appendEnd: (entry) => add(insertEnd, { ...entry, event: 'end' }) !== null,
     list(filter = {}) {
-      const asked = [filter.event, filter.code, filter.run] as const
-      const where = ['event = +?', 'code = ?', 'run = ?'].filter((_sql, index) => asked[index] !== undefined).map((sql) => ` AND ${sql}`)
+      const asked = [filter.event, filter.code] as const
+      const where = ['event = +?', 'code = ?'].filter((_sql, index) => asked[index] !== undefined).map((sql) => ` AND ${sql}`)
       const params = asked.filter((value) => value !== undefined)
       const statement = prepare(`SELECT ${columns} FROM launch_log WHERE seq > ?${where.join('')} ORDER BY seq LIMIT +?`)
-      return statement.all(filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT).map(toRow)
+      return eachRow(statement, [filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT], toRow)
     },
     get(seq) {
       const row = get.get(seq)

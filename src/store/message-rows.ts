@@ -1,6 +1,6 @@
 import type { MessageState } from '../core/states.ts'
 import type { MessageClass } from '../protocol/common.ts'
-import type { MessageRow } from '../protocol/rows.ts'
+import type { MessageRow, OwedRow } from '../protocol/rows.ts'
 
 /** A message as it lies in the table. */
 export interface StoredMessage {
@@ -17,10 +17,17 @@ export interface StoredMessage {
   readonly deadline: string | null
   readonly failed: number
   readonly state: MessageState
-  readonly deaths: number
 }
 
-export const MESSAGE_COLUMNS = 'seq, at, from_role, from_instance, from_run, recipient, class, subject, body, in_reply_to, deadline, failed, state, deaths'
+export const MESSAGE_COLUMNS = 'seq, at, from_role, from_instance, from_run, recipient, class, subject, body, in_reply_to, deadline, failed, state'
+
+export type StoredOwed = Pick<StoredMessage, 'seq' | 'at' | 'from_instance' | 'recipient' | 'subject' | 'deadline'>
+export const OWED_COLUMNS = 'seq, at, from_instance, recipient, subject, deadline'
+
+export type StoredGiven = Pick<StoredMessage, 'seq' | 'from_instance' | 'recipient'> & { readonly deaths: number }
+
+/** A REQUEST that is owed its answer, without its text. */
+export type OwedMessage = Omit<OwedRow, 'overdue'>
 
 const ID = /^m([1-9]\d{0,14})$/
 
@@ -51,3 +58,12 @@ export function toMessageRow(row: StoredMessage): MessageRow {
     state,
   }
 }
+
+export const toOwedMessage = ({ seq, at, from_instance: from, recipient: to, subject, deadline }: StoredOwed): OwedMessage => ({
+  id: toMessageId(seq),
+  at,
+  from,
+  to,
+  subject,
+  deadline,
+})

@@ -1,8 +1,19 @@
 import type { MessageState } from '../core/states.ts'
 import type { MessageClass } from '../protocol/common.ts'
 import type { MessageRow } from '../protocol/rows.ts'
-import { change, type SqlValue, type TableContext } from './database.ts'
-import { MESSAGE_COLUMNS, type StoredMessage, toMessageId, toMessageRow, toMessageSeq } from './message-rows.ts'
+import { change, eachRow, type SqlParam, type TableContext } from './database.ts'
+import {
+  MESSAGE_COLUMNS,
+  type OwedMessage,
+  OWED_COLUMNS,
+  type StoredGiven,
+  type StoredMessage,
+  type StoredOwed,
+  toMessageId,
+  toMessageRow,
+  toMessageSeq,
+  toOwedMessage,
+} from './message-rows.ts'
 
 export interface NewMessage {
   readonly fromKind: 'founder' | 'session' | 'host'
@@ -20,11 +31,21 @@ export interface NewMessage {
   readonly given: { readonly run: string; readonly connection: number } | null
 }
 
+/** What a run received, without its text. */
+export interface GivenMessage {
+  readonly id: string
+  readonly from_instance: string
+  readonly to: string
+  readonly deaths: number
+}
+
 export interface MessagesTable {
   insert(message: NewMessage): MessageRow
   get(id: string): MessageRow | null
+  /** To whom a message is. */
+  recipientOf(id: string): string | null
   /** What waits for an instance, oldest first. */
-  waiting(instance: string, limit: number): MessageRow[]
+  waiting(instance: string, limit: number): Iterable<MessageRow>
   setDelivered(id: string, given: { readonly run: string; readonly connection: number }): void
   setState(id: string, state: MessageState): void
   /** Marks as acknowledged what is not yet; false when there is nothing to mark. */
@@ -34,20 +55,20 @@ export interface MessagesTable {
   /** Gives back what a connection received and did not acknowledge; the number of messages. */
   requeueConnection(run: string, connection: number): number
   /** What a run received and did not acknowledge, whether its connection has closed or not. */
-  givenTo(run: string): (MessageRow & { readonly deaths: number })[]
+  givenTo(run: string): GivenMessage[]
   /** Gives a message back after its run ended. */
   requeue(id: string, deaths: number): void
-  /** REQUESTs without a RESULT, oldest first; with an instance, those to and from it. */
-  owed(instance: string | null, limit: number): MessageRow[]
+  /** REQUESTs without a RESULT, oldest first, those after the given one; with an instance, those to and from it. */
+  owed(instance: string | null, after: string | null): Iterable<OwedMessage>
+  /** Those to an instance. */
+  owedBy(instance: string): Iterable<OwedMessage>
   owedCount(): number
-  /** The message's whole thread, oldest first: from the message that began it through all replies. */
-  thread(id: string, limit: number): MessageRow[]
+  /** The message's whole thread, oldest first: from the message that began it through all replies; those after the given one. */
+  thread(id: string, after: string | null): Iterable<MessageRow>
   /** The RESULT of a REQUEST. */
   resultOf(id: string): MessageRow | null
-  /** Messages to the founder: after the given one, or without it the latest; oldest first. */
-  inbox(after: string | null, limit: number): MessageRow[]
-  /** The latest messages, oldest first. */
-  latest(limit: number): MessageRow[]
+  /** Messages to the founder, oldest first, those after the given one. */
+  inbox(after: string | null): Iterable<MessageRow>
 }
 
 /** The REQUESTs that are still owed an answer. */
@@ -98,47 +119,64 @@ function createChanges(context: TableContext): Changes {
   }
 }
 
-type Questions = Pick<MessagesTable, 'get' | 'waiting' | 'givenTo' | 'owed' | 'thread' | 'resultOf' | 'inbox' | 'latest'>
+type Questions = Pick<MessagesTable, 'get' | 'recipientOf' | 'waiting' | 'givenTo' | 'owed' | 'owedBy' | 'thread' | 'resultOf' | 'inbox'>
 
-function createQuestions({ db, business }: TableContext): Questions {
-  const select = (rest: string): ((...params: SqlValue[]) => MessageRow[]) => {
-    const statement = db.prepare<SqlValue[], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages ${rest}`)
-    return (...params) => statement.all(...params).map(toMessageRow)
+/** Where a list goes on. */
+const seqAfter = (after: string | null): number => (after === null ? 0 : seqOf(after))
+
+type Lists = Pick<MessagesTable, 'waiting' | 'owed' | 'owedBy' | 'thread' | 'inbox'>
+
+function createLists({ db, business }: TableContext): Lists {
+  const select = (rest: string): ((...params: SqlParam[]) => Iterable<MessageRow>) => {
+    const statement = db.prepare<unknown[], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages ${rest}`)
+    return (...params) => eachRow(statement, params, toMessageRow)
   }
-  const bySeq = select('WHERE business = ? AND seq = ?')
+  /** What is asked of a row before its text is, which has to be passed over to see how it stands. */
+  const selectOwed = (whose: string): ((...params: SqlParam[]) => Iterable<OwedMessage>) => {
+    const statement = db.prepare<unknown[], StoredOwed>(`SELECT ${OWED_COLUMNS} FROM messages WHERE business = ? AND seq > ? ${whose} AND ${OPEN} ORDER BY seq`)
+    return (...params) => eachRow(statement, [business, ...params], toOwedMessage)
+  }
   const waiting = select("WHERE business = ? AND recipient = +? AND state = 'accepted' ORDER BY seq LIMIT +?")
-  const given = db.prepare<[string], StoredMessage>(
-    `SELECT ${MESSAGE_COLUMNS} FROM messages WHERE given_run = ? AND state IN ('accepted', 'delivered') ORDER BY seq`,
-  )
-  const owed = select(`WHERE business = ? AND ${OPEN} ORDER BY seq LIMIT +?`)
-  const owedOf = select(`WHERE business = ? AND ${OPEN} AND (recipient = +? OR from_instance = ?) ORDER BY seq LIMIT +?`)
+  const owed = selectOwed('')
+  const owedOf = selectOwed('AND (recipient = +? OR from_instance = +?)')
+  const owedBy = selectOwed('AND recipient = +?')
   const thread = select(
-    `WHERE business = ? AND seq IN (
+    `WHERE business = ? AND seq > ? AND seq IN (
        WITH RECURSIVE up (seq, parent) AS (
          SELECT seq, in_reply_to FROM messages WHERE seq = ?
          UNION ALL SELECT m.seq, m.in_reply_to FROM messages m JOIN up ON m.seq = up.parent
        ), down (seq) AS (
          SELECT seq FROM up WHERE parent IS NULL
          UNION ALL SELECT m.seq FROM messages m JOIN down ON m.in_reply_to = down.seq
-       ) SELECT seq FROM down) ORDER BY seq LIMIT +?`,
+       ) SELECT seq FROM down) ORDER BY seq`,
   )
-  const results = select("WHERE business = ? AND in_reply_to = ? AND class = 'RESULT' LIMIT 1")
-  const inboxAfter = select("WHERE business = ? AND recipient = 'founder' AND seq > ? ORDER BY seq LIMIT +?")
-  const inboxLatest = select("WHERE business = ? AND recipient = 'founder' ORDER BY seq DESC LIMIT +?")
-  const latest = select('WHERE business = ? ORDER BY seq DESC LIMIT +?')
-  const ofId = (find: (business: string, seq: number) => MessageRow[], id: string): MessageRow | null => {
-    const seq = toMessageSeq(id)
-    return seq === null ? null : (find(business, seq)[0] ?? null)
-  }
+  const inbox = select("WHERE business = ? AND recipient = 'founder' AND seq > ? ORDER BY seq")
   return {
-    get: (id) => ofId(bySeq, id),
     waiting: (instance, limit) => waiting(business, instance, limit),
-    givenTo: (run) => given.all(run).map((row) => ({ ...toMessageRow(row), deaths: row.deaths })),
-    owed: (instance, limit) => (instance === null ? owed(business, limit) : owedOf(business, instance, instance, limit)),
-    thread: (id, limit) => thread(business, toMessageSeq(id) ?? -1, limit),
-    resultOf: (id) => ofId(results, id),
-    inbox: (after, limit) => (after === null ? inboxLatest(business, limit).reverse() : inboxAfter(business, toMessageSeq(after) ?? 0, limit)),
-    latest: (limit) => latest(business, limit).reverse(),
+    owed: (instance, after) => (instance === null ? owed(seqAfter(after)) : owedOf(seqAfter(after), instance, instance)),
+    owedBy: (instance) => owedBy(0, instance),
+    thread: (id, after) => thread(business, seqAfter(after), seqOf(id)),
+    inbox: (after) => inbox(business, seqAfter(after)),
+  }
+}
+
+function createQuestions(context: TableContext): Questions {
+  const { db, business } = context
+  const bySeq = db.prepare<[string, number], StoredMessage>(`SELECT ${MESSAGE_COLUMNS} FROM messages WHERE business = ? AND seq = ?`)
+  const results = db.prepare<[string, number], StoredMessage>(
+    `SELECT ${MESSAGE_COLUMNS} FROM messages WHERE business = ? AND in_reply_to = ? AND class = 'RESULT' LIMIT 1`,
+  )
+  const recipient = db.prepare<[string, number], string>('SELECT recipient FROM messages WHERE business = ? AND seq = ?').pluck()
+  const given = db.prepare<[string], StoredGiven>(
+    "SELECT seq, from_instance, recipient, deaths FROM messages WHERE given_run = ? AND state IN ('accepted', 'delivered') ORDER BY seq",
+  )
+  const found = (row: StoredMessage | undefined): MessageRow | null => (row === undefined ? null : toMessageRow(row))
+  return {
+    ...createLists(context),
+    get: (id) => found(bySeq.get(business, seqOf(id))),
+    resultOf: (id) => found(results.get(business, seqOf(id))),
+    recipientOf: (id) => recipient.get(business, seqOf(id)) ?? null,
+    givenTo: (run) => given.all(run).map(({ seq, from_instance, recipient: to, deaths }) => ({ id: toMessageId(seq), from_instance, to, deaths })),
   }
 }
 

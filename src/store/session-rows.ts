@@ -1,8 +1,7 @@
-import type { ProcessId } from './session-types.ts'
 import type { EnvOutcome } from '../protocol/common.ts'
 import type { EndReason } from '../protocol/end-reasons.ts'
 import type { RunState } from '../core/states.ts'
-import type { SessionRecord } from './session-types.ts'
+import type { ProcessId, SessionRecord } from './session-types.ts'
 
 /** A session as it lies in the table. */
 export interface StoredSession {

@@ -71,14 +71,15 @@ export interface SessionsTable {
   findByPrefix(prefix: string): SessionRecord[]
   /** starting, running and stopping, of every business. */
   live(): SessionRecord[]
-  notEnded(): SessionRecord[]
   liveOf(instance: string): SessionRecord | null
   /** The run that holds the role of an instance. */
   holderOf(instance: string): SessionRecord | null
   /** The run that has an env root, if one lives; `but` is looked over. */
   liveInEnv(env: string, but: string | null): SessionRecord | null
-  /** Newest first. */
-  all(limit?: number): SessionRecord[]
+  /** Every run, newest first, those before the run `after`. */
+  listAll(after?: string): Iterable<SessionRecord>
+  /** Live ones, oldest first, those after the run `after`. */
+  listLive(after?: string): Iterable<SessionRecord>
   /** The last run of an instance that has ended; with `task`, of that task (null: of none). */
   lastOf(instance: string, task?: string | null): SessionRecord | null
 }

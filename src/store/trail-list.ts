@@ -1,15 +1,19 @@
 import type { Database } from 'better-sqlite3'
 import type { TrailRow } from '../protocol/rows.ts'
 import type { StoredRecord } from './chain.ts'
-import { keepPrepared } from './database.ts'
+import { eachRow, keepPrepared } from './database.ts'
 
 export interface TrailFilter {
   readonly subject?: string | undefined
   readonly kind?: string | undefined
-  /** The run that acted. */
-  readonly actorRun?: string | undefined
+  /** A run: what it did and what is about it. */
+  readonly of?: string | undefined
+  /** Only kinds that nobody but the host writes. */
+  readonly reserved?: boolean | undefined
   /** Records after this number, oldest first. */
   readonly after?: number | undefined
+  /** The last record that is looked at. */
+  readonly through?: number | undefined
   readonly limit?: number | undefined
 }
 
@@ -29,28 +33,45 @@ function toRow(row: Stored): TrailRow {
   return { seq: row.seq, at: row.at, kind: row.kind, subject: row.subject, actor, body: JSON.parse(row.body) as TrailRow['body'], hash: row.hash }
 }
 
-/** Messages are most of the trail; the index of kinds leaves them out, and serves where a query says that it asks for none of them. */
-const isIndexedKind = (kind: string | undefined): boolean => kind !== undefined && kind !== 'message.sent' && kind !== 'message.answered'
-const INDEXED_KINDS = " AND kind <> 'message.sent' AND kind <> 'message.answered'"
+/** Most records are of a message that was sent; the index of kinds leaves them out, and serves where a query says that it does not ask for them. */
+const INDEXED_KINDS = " AND kind <> 'message.sent'"
 
-/** Only conditions that are asked for stand in the query, so that an index serves each of them. */
-function toQuery(filter: TrailFilter): { readonly where: string; readonly params: readonly string[] } {
-  const asked = [
-    ['subject = ?', filter.subject],
-    ['kind = ?', filter.kind],
-    ['actor_run = ?', filter.actorRun],
-  ] as const
-  const given = asked.flatMap(([sql, value]) => (value === undefined ? [] : [{ sql, value }]))
-  const where = given.map(({ sql }) => ` AND ${sql}`).join('')
-  return { where: where + (isIndexedKind(filter.kind) ? INDEXED_KINDS : ''), params: given.map(({ value }) => value) }
+function ofKind({ kind, subject, of }: TrailFilter): string {
+  if (kind === undefined) return ''
+  // a subject or a run says more than a kind: the plus keeps the index of kinds out of it
+  if (subject !== undefined || of !== undefined) return ' AND +kind = @kind'
+  return ` AND kind = +@kind${kind === 'message.sent' ? '' : INDEXED_KINDS}`
 }
 
-/** Records that match, oldest first. */
-export function createTrailList(db: Database): (filter?: TrailFilter) => TrailRow[] {
+/** Only conditions that are asked for stand in the query, so that an index serves. */
+function toWhere(filter: TrailFilter): string {
+  const about = filter.subject === undefined ? '' : ' AND subject = @subject'
+  const until = filter.through === undefined ? '' : ' AND seq <= @through'
+  return `seq > @after${until}${about}${ofKind(filter)}${filter.reserved === true ? " AND kind NOT GLOB 'x.*'" : ''}`
+}
+
+type Params = Readonly<Record<string, string | number | null>>
+
+function toParams({ subject, kind, of, after, through, limit }: TrailFilter): Params {
+  return { subject: subject ?? null, kind: kind ?? null, of: of ?? null, after: after ?? 0, through: through ?? null, limit: limit ?? LIST_LIMIT }
+}
+
+/** Records that match, oldest first; the body of one that is not taken is not parsed. */
+export function createTrailList(db: Database): (filter?: TrailFilter) => Iterable<TrailRow> {
   const prepare = keepPrepared<Stored>(db)
+  const prepareSeqs = keepPrepared<number>(db)
+  const bySeq = db.prepare<[number], Stored>(`SELECT ${TRAIL_COLUMNS} FROM trail WHERE seq = ?`)
+  const at = (seq: number): TrailRow => {
+    const row = bySeq.get(seq)
+    if (row === undefined) throw new Error(`record ${String(seq)} is gone`)
+    return toRow(row)
+  }
   return (filter = {}) => {
-    const { where, params } = toQuery(filter)
-    const statement = prepare(`SELECT ${TRAIL_COLUMNS} FROM trail WHERE seq > ?${where} ORDER BY seq LIMIT +?`)
-    return statement.all(filter.after ?? 0, ...params, filter.limit ?? LIST_LIMIT).map(toRow)
+    const where = toWhere(filter)
+    if (filter.of === undefined)
+      return eachRow(prepare(`SELECT ${TRAIL_COLUMNS} FROM trail WHERE ${where} ORDER BY seq LIMIT +@limit`), [toParams(filter)], toRow)
+    // both parts are read from their index in the order of seq, and SQLite merges them
+    const parts = ['actor_run', 'subject'].map((column) => `SELECT seq FROM trail WHERE ${where} AND ${column} = @of`)
+    return eachRow(prepareSeqs(`${parts.join(' UNION ')} ORDER BY seq LIMIT +@limit`).pluck(), [toParams(filter)], at)
   }
 }

@@ -37,6 +37,8 @@ interface Step {
 
 const START: Link = { seq: 0, hash: GENESIS }
 const SLICE = 5000
+/** Or so much text, where records are long: a slice holds everybody else up. */
+const SLICE_LENGTH = 2 * 1024 * 1024
 const HASH_LENGTH = GENESIS.length
 
 /** The next link, if this text of a record (its hash, then its canonical row) continues the chain. */
@@ -56,13 +58,22 @@ function createStep(db: Database): (previous: Link) => Step {
     .pluck()
   const next = db.prepare<[number], Stored>('SELECT * FROM trail WHERE seq > ? ORDER BY seq LIMIT 1')
 
-  const textsAfter = (seq: number): readonly string[] => {
+  /** The last link of a slice that continues the chain; the same link when the next record does not, as its text shows it. */
+  const walk = (previous: Link): Link => {
+    let reached = previous
+    let length = 0
     try {
-      return texts.all(seq, SLICE)
+      for (const text of texts.iterate(previous.seq, SLICE)) {
+        const link = follow(reached, text)
+        if (link === null) break
+        reached = link
+        length += text.length
+        if (length > SLICE_LENGTH) break
+      }
     } catch {
-      // a body that is no JSON: record by record, then
-      return []
+      // a body that is no JSON: the next step judges its record
     }
+    return reached
   }
   /** The last word on one record is the definition itself, should SQLite ever write JSON in another way. */
   const judge = (previous: Link): Step => {
@@ -72,13 +83,8 @@ function createStep(db: Database): (previous: Link) => Step {
     return good ? { reached: row, bad: null, end: false } : { reached: previous, bad: row.seq, end: true }
   }
   return (previous) => {
-    let reached = previous
-    for (const text of textsAfter(previous.seq)) {
-      const link = follow(reached, text)
-      if (link === null) return judge(reached)
-      reached = link
-    }
-    return reached === previous ? judge(reached) : { reached, bad: null, end: false }
+    const reached = walk(previous)
+    return reached === previous ? judge(previous) : { reached, bad: null, end: false }
   }
 }
 

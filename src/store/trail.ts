@@ -16,9 +16,11 @@ export interface TrailEntry {
 const LONE_SURROGATE = /\p{Surrogate}/gu
 
 export interface TrailTable extends Pick<TrailVerifier, 'verify'> {
-  list(filter?: TrailFilter): TrailRow[]
+  list(filter?: TrailFilter): Iterable<TrailRow>
   /** Appends a record; its place in the chain is final once the transaction is. */
   append(entry: TrailEntry): TrailRow
+  /** Has a record after `after`, up to `through`, this hash? */
+  holds(hash: string, after: number, through: number): boolean
   /** records is the number of the last record: they are numbered without a gap. */
   head(): { readonly records: number; readonly head: string }
 }
@@ -27,6 +29,7 @@ export function createTrail(context: TableContext): TrailTable {
   const { db, tx, feed, stamp } = context
   const { last, verify } = createTrailVerifier(db)
   const insert = change(context, `INSERT INTO trail (${TRAIL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  const held = db.prepare<[number, number, string], number>('SELECT 1 FROM trail WHERE seq > ? AND seq <= ? AND hash = ?').pluck()
   let head = last()
   let pending = false
 
@@ -54,5 +57,11 @@ export function createTrail(context: TableContext): TrailTable {
     feed.add({ table: 'trail', row: appended })
     return appended
   }
-  return { append, list: createTrailList(db), verify, head: () => ({ records: head.seq, head: head.hash }) }
+  return {
+    append,
+    list: createTrailList(db),
+    verify,
+    holds: (hash, after, through) => held.get(after, through, hash) !== undefined,
+    head: () => ({ records: head.seq, head: head.hash }),
+  }
 }

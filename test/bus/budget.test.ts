@@ -35,6 +35,25 @@ test('every record and message of a run counts, by number and by bytes; nothing 
   budget.assertRoom(FOUNDER)
 })
 
+test('what a transaction took back is not charged: a NOTE beside an act that fails late costs what it costs alone', async () => {
+  const { store, broker, start } = company()
+  const coder = start('coder')
+  let records = 0
+  Object.assign(broker.budget, {
+    spend(run: string | null, count: number) {
+      if (run === coder.run) records += count
+    },
+  })
+  const note = broker.messages.send(coder, { to: 'pm', class: 'NOTE', body: 'hello' })
+  const late = store.write(() => {
+    store.trail.append({ kind: 'x.test', subject: null, actor: { kind: 'host', name: 'host', run: null }, body: {} })
+    throw new Error('after a change')
+  })
+  await expect(late).rejects.toThrow('after a change')
+  await note
+  expect([records, [...store.trail.list()].map(({ kind }) => kind)]).toEqual([2, ['message.sent']])
+})
+
 test('the hour of a run ends, and a run that has ended is forgotten', () => {
   let nowMs = 0
   const budget = createBudget({ ...systemClock, monotonic: () => nowMs }, { records: 3, bytes: 100 })

@@ -94,6 +94,6 @@ export function company({ policy, clock = systemClock, onApproved }: Options = {
       })
     },
     receive: (connection, waitMs = 0, max = 100, signal = new AbortController().signal) => broker.receive(connection, { waitMs, max }, signal),
-    kinds: () => store.trail.list().map(({ kind }) => kind),
+    kinds: () => [...store.trail.list()].map(({ kind }) => kind),
   }
 }

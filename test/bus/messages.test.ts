@@ -114,11 +114,11 @@ describe('answers', () => {
     const [pm, reviewer] = [start('pm'), start('reviewer')]
     const { id } = await broker.messages.send(pm, { ...request('coder'), deadline: '2026-01-01T01:00:00+00:00' })
     const own = await broker.messages.send(FOUNDER, request('reviewer'))
-    expect(broker.messages.owed(pm).map((row) => [row.id, row.from, row.to, row.overdue])).toEqual([[id, 'pm', 'coder', false]])
+    expect(broker.messages.owed(pm, {}).map((row) => [row.id, row.from, row.to, row.overdue])).toEqual([[id, 'pm', 'coder', false]])
     nowMs += 3_600_001
-    expect(broker.messages.owed(pm)[0]?.overdue).toBe(true)
-    expect(broker.messages.owed(reviewer).map((row) => row.id)).toEqual([own.id])
-    expect(broker.messages.owed(FOUNDER).map((row) => row.id)).toEqual([id, own.id])
+    expect(broker.messages.owed(pm, {})[0]?.overdue).toBe(true)
+    expect(broker.messages.owed(reviewer, {}).map((row) => row.id)).toEqual([own.id])
+    expect(broker.messages.owed(FOUNDER, {}).map((row) => row.id)).toEqual([id, own.id])
     expect(broker.messages.owedCount()).toBe(2)
     await broker.messages.send(reviewer, result('founder', own.id))
     expect(broker.messages.owedCount()).toBe(1)

@@ -232,10 +232,10 @@ async function keepsGate(commands: readonly TaskCommand[], seen: Set<string>): P
       expect(approvals).toContain(`${task.id} ${latest.id} ${latest.commit}`)
       seen.add('closed with approval')
     }
-    const judged = store.trail.list({ kind: 'review.verdict' }).map(({ body }) => String(body.request))
+    const judged = [...store.trail.list({ kind: 'review.verdict' })].map(({ body }) => String(body.request))
     expect(new Set(judged).size).toBe(judged.length)
   }
-  const open = broker.reviews.list(FOUNDER, { state: 'open' }).map(({ push }) => push)
+  const open = (await broker.reviews.list(FOUNDER, { state: 'open' })).map(({ push }) => push)
   expect(new Set(open).size).toBe(open.length)
   store.close()
 }

@@ -37,7 +37,7 @@ test('session.stop: only what the own instance launched', async () => {
   const own = start('coder', pm)
   start('reviewer')
   expect(await broker.assertMayStop(pm, 'coder')).toBe(own.run)
-  expect(store.trail.list({ subject: own.run })).toMatchObject([{ kind: 'action.allowed', body: { grant: 'role.launch', instance: 'coder' } }])
+  expect([...store.trail.list({ subject: own.run })]).toMatchObject([{ kind: 'action.allowed', body: { grant: 'role.launch', instance: 'coder' } }])
   await expect(broker.assertMayStop(pm, 'reviewer')).rejects.toMatchObject({ code: 'not-permitted' })
   await expect(broker.assertMayStop(pm, 'coder-2')).rejects.toMatchObject({ code: 'not-running' })
   await expect(broker.assertMayStop(own, 'coder')).rejects.toMatchObject({ code: 'not-permitted' })

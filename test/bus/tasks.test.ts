@@ -31,7 +31,7 @@ describe('tasks', () => {
       'action.allowed',
       'task.closed',
     ])
-    expect(store.trail.list({ subject: 't-3' }).map(({ actor }) => actor.name)).toEqual(['pm', 'pm', 'pm', 'pm', 'pm', 'pm'])
+    expect([...store.trail.list({ subject: 't-3' })].map(({ actor }) => actor.name)).toEqual(['pm', 'pm', 'pm', 'pm', 'pm', 'pm'])
   })
 
   test('refusals: exists, closed, no such task, project, instance, id', async () => {
@@ -75,7 +75,7 @@ describe('tasks', () => {
     await broker.tasks.create(pm, task('t-1'))
     grants.pm = []
     await expect(broker.tasks.close(pm, { task: 't-1' })).rejects.toMatchObject({ code: 'not-permitted' })
-    expect(store.trail.list({ kind: 'action.denied' }).map(({ actor, subject, body }) => [actor.name, subject, body.grant])).toEqual([
+    expect([...store.trail.list({ kind: 'action.denied' })].map(({ actor, subject, body }) => [actor.name, subject, body.grant])).toEqual([
       ['coder', 't-1', 'task.create'],
       ['coder', 't-1', 'task.create'],
       ['pm', 't-1', 'task.close'],
@@ -163,13 +163,13 @@ describe('reviews', () => {
     await expect(broker.tasks.close(FOUNDER, { task: 't-1' })).rejects.toMatchObject({ code: 'not-approved' })
     const third = await broker.reviews.request(coder, { task: 't-1' })
     await broker.reviews.verdict(FOUNDER, { request: third.request, commit: OID(2), verdict: APPROVE, note: '' })
-    expect(broker.reviews.list(FOUNDER, {}).map(({ state, reviewer: by }) => [state, by])).toEqual([
+    expect((await broker.reviews.list(FOUNDER, {})).map(({ state, reviewer: by }) => [state, by])).toEqual([
       ['stale', 'reviewer'],
       ['rejected', 'reviewer'],
       ['approved', 'ada'],
     ])
     expect((await broker.tasks.close(FOUNDER, { task: 't-1' })).state).toBe('closed')
-    expect(store.trail.list({ kind: 'override' })).toEqual([])
+    expect([...store.trail.list({ kind: 'override' })]).toEqual([])
     await expect(broker.reviews.request(coder, { task: 't-1' })).rejects.toMatchObject({ code: 'task-closed' })
   })
 
@@ -180,7 +180,7 @@ describe('reviews', () => {
     await expect(broker.tasks.close(pm, { task: 't-1', override: true, reason: 'x' })).rejects.toMatchObject({ code: 'not-permitted' })
     await expect(broker.tasks.close(FOUNDER, { task: 't-1', override: true })).rejects.toMatchObject({ code: 'invalid-request' })
     await broker.tasks.close(FOUNDER, { task: 't-1', override: true, reason: 'urgent' })
-    expect(store.trail.list({ kind: 'override' })).toMatchObject([
+    expect([...store.trail.list({ kind: 'override' })]).toMatchObject([
       { subject: 't-1', actor: { kind: 'founder', name: 'ada' }, body: { reason: 'urgent', verdict: null } },
     ])
   })
@@ -215,8 +215,9 @@ describe('reviews', () => {
     await broker.tasks.create(FOUNDER, task('t-2'))
     await expect(broker.reviews.request(coder, { task: 't-2' })).rejects.toMatchObject({ code: 'push-not-found' })
     await broker.reviews.request(coder, { task: 't-1' })
-    expect([coder, reviewer, other, FOUNDER].map((who) => broker.reviews.list(who, {}).length)).toEqual([1, 1, 0, 1])
-    expect(broker.reviews.list(FOUNDER, { state: 'approved' })).toEqual([])
+    const seen = await Promise.all([coder, reviewer, other, FOUNDER].map(async (who) => (await broker.reviews.list(who, {})).length))
+    expect(seen).toEqual([1, 1, 0, 1])
+    expect(await broker.reviews.list(FOUNDER, { state: 'approved' })).toEqual([])
   })
 
   test('request and verdict are told to whom they concern, without a word of an agent; an approval sets its ref before the answer', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openCallServer } from '../client/call-server.ts'
-import { RUN, runRow } from './rows.ts'
+import { onePage, RUN, runRow } from './rows.ts'
 
 let root: string
 beforeAll(() => {
@@ -56,7 +56,7 @@ test('built: it talks to a host, writes more than a pipe holds, and answers SIGI
   })
   const rows = Array.from({ length: 500 }, (_, at) => runRow({ run: `r${String(at).padStart(12, '0')}` }))
   const server = await openCallServer({
-    ps: () => rows,
+    ps: onePage(rows),
     ask: ({ resume }, signal) =>
       resume === undefined ? { id: 'm-1', live: false, result: null } : new Promise((resolve) => signal.addEventListener('abort', () => resolve(null))),
     show: () => runRow(),

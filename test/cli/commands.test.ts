@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { CONTROL_METHODS } from '../../src/protocol/control.ts'
 import { type Answer, type CallServer, openCallServer } from '../client/call-server.ts'
-import { AT, messageRow, OID, reviewRow, RUN, runRow, taskRow } from './rows.ts'
+import { AT, messageRow, OID, onePage, reviewRow, RUN, runRow, taskRow } from './rows.ts'
 import { type CliRun, runCli } from './run-cli.ts'
 
 const servers: CallServer[] = []
@@ -77,7 +77,7 @@ test('stop --dry-run stops nothing', async () => {
   expect(all.asked).toEqual([['stop', { all: true, dryRun: true }]])
   const killed = await run({ kill: () => runRow() }, ['kill', RUN, '--dry-run'])
   expect([killed.stdout, killed.asked]).toEqual([`would kill ${RUN} (coder)\n`, [['kill', { run: RUN, dryRun: true }]]])
-  const host = { status: () => ({ pid: 7, business: 'acme' }), ps: () => [runRow()] }
+  const host = { status: () => ({ pid: 7, business: 'acme' }), ps: onePage([runRow()]) }
   const whole = await run(host, ['bus', 'stop', '--dry-run'])
   expect([whole.code, whole.stdout]).toEqual([0, `would stop the bus host of acme (pid 7)\nwould end ${RUN} (coder)\n`])
   expect(whole.asked.map(([method]) => method)).toEqual(['status', 'ps'])
@@ -125,21 +125,22 @@ test('ask: nobody live is said at once; the time over is 124 with the id', async
   expect([json.code, json.json?.error]).toMatchObject([124, { code: 'timeout', data: { id: 'm-1' } }])
 })
 
-test('inbox reads every page and acknowledges the NOTEs and RESULTs that it has shown', async () => {
-  const pages: Readonly<Record<string, unknown>> = {
-    none: [messageRow({ id: 'm-1' }), messageRow({ id: 'm-2', class: 'REQUEST' })],
-    'm-2': [messageRow({ id: 'm-3', class: 'RESULT', state: 'delivered' }), messageRow({ id: 'm-4', state: 'acknowledged' })],
-    'm-4': [],
-  }
-  const result = await run({ inbox: ({ after }) => pages[typeof after === 'string' ? after : 'none'], 'message.ack': () => ({}) }, ['inbox', '-q'])
-  expect(result.stdout).toBe('m-1\nm-2\nm-3\nm-4\n')
-  expect(result.asked.at(-1)).toEqual(['message.ack', { ids: ['m-1', 'm-3'] }])
+test('inbox acknowledges the NOTEs and RESULTs that it has shown, and no REQUEST', async () => {
+  const rows = [
+    messageRow({ id: 'm1' }),
+    messageRow({ id: 'm2', class: 'REQUEST' }),
+    messageRow({ id: 'm3', class: 'RESULT', state: 'delivered' }),
+    messageRow({ id: 'm4', state: 'acknowledged' }),
+  ]
+  const result = await run({ inbox: onePage(rows), 'message.ack': () => ({}) }, ['inbox', '-q'])
+  expect(result.stdout).toBe('m1\nm2\nm3\nm4\n')
+  expect(result.asked.at(-1)).toEqual(['message.ack', { ids: ['m1', 'm3'] }])
 })
 
 test('inbox -f shows what comes, one envelope a line, until interrupted', async () => {
-  const pages = [[messageRow()], [messageRow({ id: 'm-2' })]]
+  const pages = [[messageRow({ id: 'm1' })], [messageRow({ id: 'm2' })]]
   const inbox: Answer = (_, signal) => pages.shift() ?? new Promise((resolve) => signal.addEventListener('abort', () => resolve([])))
-  const onOutput = (text: string, interrupt: () => void): void => (text.includes('m-2') ? interrupt() : undefined)
+  const onOutput = (text: string, interrupt: () => void): void => (text.includes('m2') ? interrupt() : undefined)
   const result = await run({ inbox, 'message.ack': () => ({}) }, ['inbox', '-f', '--json'], { onOutput })
   expect(result.code).toBe(130)
   expect(
@@ -148,7 +149,7 @@ test('inbox -f shows what comes, one envelope a line, until interrupted', async 
       .split('\n')
       .slice(0, 2)
       .map((line) => (JSON.parse(line) as { data: { id: string } }).data.id),
-  ).toEqual(['m-1', 'm-2'])
+  ).toEqual(['m1', 'm2'])
 })
 
 test('inbox --new leaves out what was shown or answered before', async () => {
@@ -158,7 +159,7 @@ test('inbox --new leaves out what was shown or answered before', async () => {
     messageRow({ id: 'm3', state: 'acknowledged' }),
     messageRow({ id: 'm4', state: 'accepted' }),
   ]
-  const methods = { inbox: ({ after }: Readonly<Record<string, unknown>>) => (after === undefined ? rows : []), 'message.ack': () => ({}) }
+  const methods = { inbox: onePage(rows), 'message.ack': () => ({}) }
   expect((await run(methods, ['inbox', '--new', '-q'])).stdout).toBe('m2\nm4\n')
   expect((await run(methods, ['inbox', '-q'])).stdout).toBe('m1\nm2\nm3\nm4\n')
 })
@@ -194,7 +195,7 @@ test('tasks: create, list, show, assign, close', async () => {
     't-1\n',
     [['task.create', { title: 'Write', id: 't-1', project: 'stack', assignee: 'coder', body: 'all of it' }]],
   ])
-  expect((await run({ 'task.list': () => [taskRow()] }, ['task', 'list', '--state', 'open'])).stdout).toBe('t-1\topen\t-\tstack\t-\t-\tWrite the thing\n')
+  expect((await run({ 'task.list': onePage([taskRow()]) }, ['task', 'list', '--state', 'open'])).stdout).toBe('t-1\topen\t-\tstack\t-\t-\tWrite the thing\n')
   expect((await run({ 'task.show': () => taskRow({ body: 'text' }) }, ['task', 'show', 't-1'])).stdout).toMatch(/^id\tt-1\n[^]*\n\n {2}text\n$/)
   expect((await run({ 'task.assign': () => taskRow({ assignee: 'coder' }) }, ['task', 'assign', 't-1', 'coder'])).asked).toEqual([
     ['task.assign', { task: 't-1', instance: 'coder' }],

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import { CODES, type ErrorCode } from '../../src/core/codes.ts'
 import { AppError } from '../../src/core/errors.ts'
 import { type Answer, type CallServer, openCallServer } from '../client/call-server.ts'
-import { RUN, runRow } from './rows.ts'
+import { onePage, RUN, runRow } from './rows.ts'
 import { type CliRun, runCli } from './run-cli.ts'
 
 const servers: CallServer[] = []
@@ -114,7 +114,7 @@ test('a refused launch exits 3 whatever its code; another refusal of the same co
 })
 
 test('success: one envelope with --json, ids with -q, a table otherwise', async () => {
-  const server = await serve({ ps: () => [runRow()] })
+  const server = await serve({ ps: onePage([runRow()]) })
   const of = (...more: string[]): Promise<CliRun> => runCli(server.dataRoot, ['ps', ...more])
   expect((await of('--json')).json).toEqual({ ok: true, data: [runRow()] })
   expect((await of('-q')).stdout).toBe(`${RUN}\n`)
@@ -135,7 +135,7 @@ test('the words of a refusal are escaped, too', async () => {
 })
 
 test('a bug of ours is internal, exit 1, and MOSAIC_DEBUG shows where', async () => {
-  const server = await serve({ ps: () => 'no list' })
+  const server = await serve({ ps: () => 7 })
   const plain = await runCli(server.dataRoot, ['ps'], { env: { MOSAIC_DEBUG: '1' } })
   expect([plain.code, plain.stdout]).toEqual([1, ''])
   expect(plain.stderr).toMatch(/error: mosaic failed: /)
@@ -185,10 +185,10 @@ test('a wait that fails names what was begun: the REQUEST of ask, the run of lau
 })
 
 test('-q may stand in a cluster with the options of a verb', async () => {
-  const server = await serve({ ps: () => [runRow()] })
+  const server = await serve({ ps: onePage([runRow()]) })
   for (const cluster of [['-aq'], ['-qa'], ['-q', '-a']]) {
     expect(await runCli(server.dataRoot, ['ps', ...cluster])).toMatchObject({ code: 0, stdout: `${RUN}\n` })
-    expect(server.calls.at(-1)?.params).toEqual({ all: true })
+    expect(server.calls.at(-1)?.params).toMatchObject({ all: true })
   }
   expect((await runCli(server.dataRoot, ['ps', '-az'])).code).toBe(2)
 })

@@ -4,6 +4,12 @@ export const RUN = 'r0123456789ab'
 export const OID = 'a'.repeat(40)
 export const AT = '2026-01-31T09:00:00.000Z'
 
+/** A list of the host that fits into one page. */
+export const onePage =
+  <Row>(rows: readonly Row[]) =>
+  ({ after }: Readonly<Record<string, unknown>>): readonly Row[] =>
+    after === undefined ? rows : []
+
 export const runRow = (more: Partial<RunRow> = {}): RunRow => ({
   run: RUN,
   instance: 'coder',

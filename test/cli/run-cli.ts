@@ -9,6 +9,8 @@ interface CliOptions {
   readonly columns?: number
   /** Called with every piece of stdout: a test interrupts a verb that goes on. */
   readonly onOutput?: (text: string, interrupt: () => void) => void
+  /** Called with what interrupts the verb: for a test to do when it likes. */
+  readonly onInterrupt?: (interrupt: () => void) => void
   readonly onNote?: (text: string, interrupt: () => void) => void
 }
 
@@ -57,6 +59,7 @@ export async function runCli(dataRoot: string, argv: readonly string[], options:
     stderr: sink(err, options.onNote),
     onInterrupt(handler) {
       interrupt = handler
+      options.onInterrupt?.(handler)
     },
   }
   const code = await runProgram(argv, io)

@@ -36,10 +36,15 @@ const TRAIL = [
   trail(8, 'role.claimed', {}),
 ]
 
-const sourceOf = (log: readonly LogRow[], records: readonly TrailRow[]): TimelineSource => ({
-  log: (after, limit) => log.filter((row) => row.seq > after).slice(0, limit),
-  trail: (after, limit) => records.filter((row) => row.seq > after).slice(0, limit),
-})
+const SLICE = 100
+
+/** Slices of so many numbers each; those of the trail that nobody asks for are left out, as the store leaves them out. */
+function sliced<Row extends { readonly seq: number }>(rows: readonly Row[], after: number): { rows: Row[]; reached: number | null } {
+  const reached = after + SLICE
+  return { rows: rows.filter(({ seq }) => seq > after && seq <= reached), reached: reached >= (rows.at(-1)?.seq ?? 0) ? null : reached }
+}
+
+const sourceOf = (log: readonly LogRow[], records: readonly TrailRow[]): TimelineSource => ({ log: (after) => sliced(log, after), trail: (after) => sliced(records, after) })
 const page = (filter: TimelineFilter, log = LOG, records = TRAIL) => readTimelinePage(sourceOf(log, records), filter, new AbortController().signal)
 
 describe('the timeline', () => {
@@ -71,7 +76,7 @@ describe('the timeline', () => {
   test('is read in slices, between which others are served, and no further than somebody waits for it', async () => {
     const untold = Array.from({ length: 5000 }, (_, n) => log(n + 1, { event: 'checkout-kept', at: new Date(n).toISOString() }))
     let reads = 0
-    const source = { ...sourceOf([], []), log: (after: number, limit: number) => (reads++, sourceOf(untold, []).log(after, limit)) }
+    const source = { ...sourceOf([], []), log: (after: number) => (reads++, sourceOf(untold, []).log(after)) }
     expect(await readTimelinePage(source, {}, new AbortController().signal)).toEqual([])
     const all = reads
     reads = 0
@@ -80,6 +85,12 @@ describe('the timeline', () => {
     setImmediate(() => gone.abort())
     await expect(reading).rejects.toThrow()
     expect([reads > 0, reads < all / 2]).toEqual([true, true])
+  })
+  test('goes on over a long stretch of the trail that has nothing to tell', async () => {
+    const records = [trail(1, 'host.started', { version: '0.1.0', pid: 7 }, 'host'), trail(5 * SLICE, 'host.stopped', {}, 'host')]
+    const rows = await page({}, [], records)
+    expect(rows.map(({ cursor }) => cursor)).toEqual(['0.1', `0.${String(5 * SLICE)}`])
+    expect(await page({ after: rows.at(-1)?.cursor }, [], records)).toEqual([])
   })
   test('comes in pages: each after the cursor of the last row, none missed, none twice, an empty one last', async () => {
     const launches = Array.from({ length: 1700 }, (_, n) => log(n + 1, { event: 'launch', at: new Date(n * 2).toISOString() }))

@@ -38,7 +38,7 @@ test('a refusal that cannot be written is told, and its row goes once there is r
   full = false
   live.close() // the last try of all
   expect(store.sessions.live()).toEqual([])
-  expect(store.launchLog.list().map(({ event }) => event)).toEqual(['refused'])
+  expect([...store.launchLog.list()].map(({ event }) => event)).toEqual(['refused'])
 })
 
 test('what cannot be handed over after the commit is the end of the run, and no failure of its launch', async () => {

@@ -18,7 +18,7 @@ test('a leftover that does not go keeps no host from starting: each run has its 
   await recoverRuns({
     ...deps,
     store,
-    left: store.sessions.notEnded(),
+    left: store.sessions.live(),
     killLeftover: ({ run }) => (run === stuck ? Promise.reject(new Error('process 7 of an earlier host does not go')) : Promise.resolve()),
     waitForLock: ({ run }) => Promise.resolve(void waited.push(run)),
     removeTraces: () => Promise.resolve(),
@@ -48,7 +48,7 @@ test('a launch that cannot be undone keeps nobody from an end, and a run that ha
   const recovered = recoverRuns({
     ...deps,
     store,
-    left: store.sessions.all(),
+    left: [...store.sessions.listAll()],
     killLeftover: () => Promise.resolve(),
     waitForLock: ({ run }) => (run === lost ? Promise.reject(new Error('EIO: flock')) : Promise.resolve()),
     removeTraces: () => Promise.reject(new Error('EACCES: rmdir')),

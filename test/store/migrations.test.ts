@@ -45,6 +45,8 @@ function fillVersion1(root: string): void {
   db.exec(`
     INSERT INTO sessions (run, business, instance, role, harness, model, family, network, state, launched_by, launched_by_kind, run_dir, env, env_root, manifest, started_at, ended_at, reason)
       VALUES ('r00000000aaaa', 'acme', 'coder', 'coder', 'script', 'm', 'opus', 'none', 'ended', 'ada', 'founder', '/d/r', 'coder', '/d/e', '/d/m', '${FIRST.at}', '${FIRST.at}', 'stopped');
+    INSERT INTO sessions (run, business, instance, role, harness, model, family, network, state, launched_by, launched_by_kind, run_dir, env, env_root, manifest, started_at)
+      VALUES ('r00000000bbbb', 'acme', 'pm', 'pm', 'script', 'm', 'opus', 'none', 'running', 'ada', 'founder', '/d/r', 'pm', '/d/e', '/d/m', '${FIRST.at}');
     INSERT INTO tasks (business, id, title, body, state, created_by, created_by_kind, created_at) VALUES ('acme', 'hello', 'Say hello', '', 'open', 'ada', 'founder', '${FIRST.at}');
     INSERT INTO messages (business, at, from_kind, from_role, from_instance, recipient, class, body, failed, state)
       VALUES ('acme', '${FIRST.at}', 'founder', 'founder', 'founder', 'coder', 'NOTE', 'hello', 0, 'accepted');
@@ -60,6 +62,14 @@ describe('a store of an earlier version', () => {
     expect(store.trail.head()).toEqual({ records: 1, head: FIRST_HASH })
     expect(store.sessions.get('r00000000aaaa')).toMatchObject({ instance: 'coder', reason: 'stopped' })
     expect(store.tasks.get('hello')).toMatchObject({ title: 'Say hello' })
+    // through the indexes that were made over what was there
+    expect([store.sessions.liveOf('pm')?.run, store.sessions.liveOf('coder'), store.sessions.lastOf('coder', null)?.run]).toEqual([
+      'r00000000bbbb',
+      null,
+      'r00000000aaaa',
+    ])
+    const [[task], [message], [record]] = [store.tasks.list({ state: 'open' }), store.messages.waiting('coder', 1), store.trail.list({ kind: FIRST.kind })]
+    expect([task?.id, message?.body, record?.hash]).toEqual(['hello', 'hello', FIRST_HASH])
     store.writeNow(() => {
       store.sessions.insertStarting(starting(nextRun()))
       store.trail.append({ kind: 'x.test', subject: null, actor: HOST_ACTOR, body: {} })

@@ -59,7 +59,7 @@ describe('append-only tables', () => {
     const store = open(scratch())
     const end = (run: string) => store.writeNow(() => store.launchLog.appendEnd({ run, instance: 'coder', fields: { reason: 'stopped' } }))
     expect([end('r1'), end('r1'), end('r2')]).toEqual([true, false, true])
-    expect(store.launchLog.list({ event: 'end' }).map(({ run, reason }) => [run, reason])).toEqual([
+    expect([...store.launchLog.list({ event: 'end' })].map(({ run, reason }) => [run, reason])).toEqual([
       ['r1', 'stopped'],
       ['r2', 'stopped'],
     ])
@@ -77,13 +77,13 @@ describe('the trail', () => {
       previous = createHash('sha256').update(previous).update(canonical, 'utf8').digest('hex')
       expect(row.hash).toBe(previous)
     }
-    expect(store.trail.list()).toEqual(rows)
+    expect([...store.trail.list()]).toEqual(rows)
     expect(store.trail.head()).toEqual({ records: 4, head: previous })
     expect(await store.trail.verify()).toEqual({ ok: true, firstBad: null, records: 4, head: previous })
     expect(await store.trail.verify({ from: 2 })).toMatchObject({ ok: true, records: 4 })
     const plain = { seq: 1, at: 'T', kind: 'k', subject: null, actor_kind: 'host', actor_name: 'host', actor_run: null, body: '{"a":1}' }
     store.writeNow(() => store.trail.append(entry('a\ud800b\0c', { text: '\udfff' })))
-    expect(store.trail.list({ after: 4 })[0]).toMatchObject({ subject: 'a\ufffdb\0c', body: { text: '\udfff' } })
+    expect([...store.trail.list({ after: 4 })][0]).toMatchObject({ subject: 'a\ufffdb\0c', body: { text: '\udfff' } })
     expect((await store.trail.verify()).ok).toBe(true)
     expect(canonicalRow(plain)).toBe('[1,"T","k",null,"host","host",null,{"a":1}]')
   })
@@ -120,7 +120,7 @@ describe('the trail', () => {
       }),
     ).rejects.toThrow('no')
     await store.write(() => store.trail.append(entry('kept')))
-    expect(store.trail.list().map(({ seq, subject }) => [seq, subject])).toEqual([[1, 'kept']])
+    expect([...store.trail.list()].map(({ seq, subject }) => [seq, subject])).toEqual([[1, 'kept']])
     expect((await store.trail.verify()).ok).toBe(true)
   })
 
@@ -134,12 +134,18 @@ describe('the trail', () => {
           actor: n % 5 === 0 ? { kind: 'session', name: 'pm', run: 'r5' } : HOST_ACTOR,
         })
     })
-    const seqs = (filter: Parameters<typeof store.trail.list>[0]) => store.trail.list(filter).map(({ seq }) => seq)
+    const seqs = (filter: Parameters<typeof store.trail.list>[0]) => [...store.trail.list(filter)].map(({ seq }) => seq)
     expect(seqs({ subject: 'fizz', limit: 3 })).toEqual([3, 6, 9])
     expect(seqs({ subject: 'fizz', after: 9, limit: 2 })).toEqual([12, 15])
     expect(seqs({ subject: 'fizz', kind: 'x.even' })).toEqual([6, 12, 18, 24, 30])
-    expect(seqs({ actorRun: 'r5', after: 10 })).toEqual([15, 20, 25, 30])
+    expect(seqs({ of: 'r5', after: 10 })).toEqual([15, 20, 25, 30])
     expect(seqs({ after: 28 })).toEqual([29, 30])
+    expect(seqs({ after: 3, through: 6 })).toEqual([4, 5, 6])
+    expect(seqs({ of: 'r5', kind: 'x.even' })).toEqual([10, 20, 30])
+    store.writeNow(() => store.trail.append({ ...entry('r5'), kind: 'session.ended' }))
+    expect([seqs({ reserved: true }), seqs({ of: 'r5', after: 25 })]).toEqual([[31], [30, 31]])
+    const { head } = store.trail.head()
+    expect([store.trail.holds(head, 0, 30), store.trail.holds(head, 0, 31), store.trail.holds(head, 31, 40)]).toEqual([false, true, false])
   })
 })
 
@@ -176,7 +182,7 @@ describe('group commit', () => {
       ),
     )
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-    expect(store.trail.list().map(({ subject }) => subject)).toEqual(['1', '3'])
+    expect([...store.trail.list()].map(({ subject }) => subject)).toEqual(['1', '3'])
     expect(effects).toEqual(['undo 2', 'undo 1', 'commit 1', 'undo 2', 'commit 3'])
     expect((await store.trail.verify()).ok).toBe(true)
   })
@@ -275,7 +281,7 @@ describe('sessions', () => {
     first.writeNow(() => first.sessions.insertStarting(starting(run)))
     first.close()
     const second = open(root, undefined, 'other')
-    expect([second.sessions.liveOf('coder'), second.sessions.all(), second.sessions.notEnded().length]).toEqual([null, [], 1])
+    expect([second.sessions.liveOf('coder'), [...second.sessions.listAll()], second.sessions.live().length]).toEqual([null, [], 1])
   })
 })
 

@@ -26,7 +26,7 @@ test('what a listener or an effect throws after the commit undoes nothing and is
       return store.trail.append(entry(subject)).seq
     })
   expect(await Promise.all([write('one'), write('two')])).toEqual([1, 2])
-  expect(store.trail.list().map(({ subject }) => subject)).toEqual(['one', 'two'])
+  expect([...store.trail.list()].map(({ subject }) => subject)).toEqual(['one', 'two'])
   expect(told).toEqual(['one', 'two', 'change'])
   expect(store.writeNow(() => store.trail.append(entry('three')).seq)).toBe(3)
 })

@@ -1,6 +1,6 @@
 import type { MessageRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
-import { allPages, FOLLOW_WAIT_MS } from '../follow.ts'
+import { afterOf, allPages, FOLLOW_WAIT_MS } from '../follow.ts'
 import { readText } from '../input.ts'
 import { messageResult, messagesResult } from '../messages.ts'
 import { doneResult } from '../results.ts'
@@ -17,7 +17,7 @@ async function acknowledge(context: CliContext, rows: readonly MessageRow[]): Pr
 }
 
 async function readInbox(context: CliContext, after: string | undefined, waitMs?: number): Promise<readonly MessageRow[]> {
-  return (await context.control()).call('inbox', { ...(after === undefined ? {} : { after }), ...(waitMs === undefined ? {} : { waitMs }) })
+  return (await context.control()).call('inbox', { ...afterOf(after), ...(waitMs === undefined ? {} : { waitMs }) })
 }
 
 /** Not shown before, or a REQUEST that waits for its answer. */
@@ -40,8 +40,7 @@ async function inbox(context: CliContext, input: Input): Promise<Result> {
     (after) => readInbox(context, after),
     (row) => row.id,
   )
-  await acknowledge(context, rows)
-  return messagesResult(context.out, rows.filter(isWanted))
+  return { ...messagesResult(context.out, rows.filter(isWanted)), shown: () => acknowledge(context, rows) }
 }
 
 async function answer(context: CliContext, input: Input): Promise<Result> {

@@ -3,7 +3,7 @@ import { escapeLine } from '../../core/escape.ts'
 import type { LaunchEvent } from '../../protocol/common.ts'
 import type { LogRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
-import { allPages, follow } from '../follow.ts'
+import { afterOf, allPages, follow } from '../follow.ts'
 import { assertWord, integer, oneOf } from '../parse.ts'
 import { shortTime, table, toCell } from '../render.ts'
 import { listResult, rowResult } from '../results.ts'
@@ -30,7 +30,7 @@ async function log(context: CliContext, input: Input): Promise<Result> {
   const only = { ...(event === undefined ? {} : { event }), ...(code === undefined ? {} : { code }) }
   const control = await context.control()
   const page = (after: number | undefined, waitMs: number | undefined): Promise<readonly LogRow[]> =>
-    control.call('log', { ...only, ...(after === undefined ? {} : { after }), ...(waitMs === undefined ? {} : { waitMs }) })
+    control.call('log', { ...only, ...afterOf(after), ...(waitMs === undefined ? {} : { waitMs }) })
   const cursorOf = (row: LogRow): number => row.seq
   if (input.flag('follow')) return follow(context, page, cursorOf, (row) => ({ data: row, human: () => toLine(row), ids: [String(row.seq)] }))
   const rows = await allPages(page, cursorOf)

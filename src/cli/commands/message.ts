@@ -1,5 +1,7 @@
 import type { MessageClass } from '../../protocol/common.ts'
+import type { MessageRow, OwedRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
+import { afterOf, allPages } from '../follow.ts'
 import { readText } from '../input.ts'
 import { messageResult, messagesResult } from '../messages.ts'
 import { assertText, deadline, oneOf, toUsage } from '../parse.ts'
@@ -33,13 +35,26 @@ async function send(context: CliContext, input: Input): Promise<Result> {
 }
 
 async function owed(context: CliContext): Promise<Result> {
-  const rows = await (await context.control()).call('message.owed', {})
+  const control = await context.control()
+  const rows = await allPages<OwedRow, string>(
+    (after) => control.call('message.owed', afterOf(after)),
+    (row) => row.id,
+  )
   const cells = rows.map((row) => [row.id, row.to, row.from, ago(row.at), row.overdue ? 'overdue' : (row.deadline ?? '-'), row.subject])
   return listResult(
     rows,
     (row) => row.id,
     () => table(context.out, ['REQUEST', 'OWED BY', 'TO', 'AGE', 'DEADLINE', 'SUBJECT'], cells),
   )
+}
+
+async function thread(context: CliContext, input: Input): Promise<Result> {
+  const control = await context.control()
+  const rows = await allPages<MessageRow, string>(
+    (after) => control.call('message.thread', { id: input.arg(0), ...afterOf(after) }),
+    (row) => row.id,
+  )
+  return messagesResult(context.out, rows)
 }
 
 export const commands: readonly CommandSpec[] = [
@@ -65,7 +80,7 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'message thread <id>',
     summary: 'show a REQUEST with everything that answers it',
-    run: async (context, input) => messagesResult(context.out, await (await context.control()).call('message.thread', { id: input.arg(0) })),
+    run: thread,
   },
   { name: 'message owed', summary: 'who owes an answer, since when', run: owed },
 ]

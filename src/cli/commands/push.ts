@@ -1,6 +1,7 @@
 import { escapeLine, escapeText } from '../../core/escape.ts'
-import type { PushShowRow } from '../../protocol/rows.ts'
+import type { PushRow, PushShowRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
+import { afterOf, allPages } from '../follow.ts'
 import { ago, block, fields, table } from '../render.ts'
 import { listResult } from '../results.ts'
 import { warningsOf } from '../task-fetch.ts'
@@ -9,7 +10,11 @@ const SHORT_OID = 12
 
 async function list(context: CliContext, input: Input): Promise<Result> {
   const task = input.text('task')
-  const rows = await (await context.control()).call('push.list', task === undefined ? {} : { task })
+  const control = await context.control()
+  const rows = await allPages<PushRow, string>(
+    (after) => control.call('push.list', { ...(task === undefined ? {} : { task }), ...afterOf(after) }),
+    (row) => row.id,
+  )
   const cells = rows.map((row) => [
     row.id,
     row.task,

@@ -1,6 +1,7 @@
 import { escapeLine } from '../../core/escape.ts'
 import type { ReviewRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
+import { afterOf, allPages } from '../follow.ts'
 import { oneOf, toUsage } from '../parse.ts'
 import { table } from '../render.ts'
 import { doneResult, listResult, rowResult } from '../results.ts'
@@ -12,7 +13,12 @@ const SHORTEST_OID = 7
 async function list(context: CliContext, input: Input): Promise<Result> {
   const task = input.text('task')
   const state = STATES.find((name) => name === input.text('state'))
-  const rows = await (await context.control()).call('review.list', { ...(task === undefined ? {} : { task }), ...(state === undefined ? {} : { state }) })
+  const only = { ...(task === undefined ? {} : { task }), ...(state === undefined ? {} : { state }) }
+  const control = await context.control()
+  const rows = await allPages<ReviewRow, string>(
+    (after) => control.call('review.list', { ...only, ...afterOf(after) }),
+    (row) => row.request,
+  )
   const cells = rows.map((row) => [row.request, row.task, row.push, row.commit.slice(0, SHORT_OID), row.requestedBy, row.state, row.reviewer, row.note])
   return listResult(
     rows,

@@ -2,7 +2,7 @@ import { isRunId } from '../../core/ids.ts'
 import type { RunRow } from '../../protocol/rows.ts'
 import { AppError } from '../../core/errors.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
-import { waitFor } from '../follow.ts'
+import { afterOf, allPages, waitFor } from '../follow.ts'
 import { duration, patience, toUsage } from '../parse.ts'
 import { ago, table } from '../render.ts'
 import { doneResult, listResult, rowResult } from '../results.ts'
@@ -26,7 +26,10 @@ const toTable = (out: Output, rows: readonly RunRow[]): string =>
 
 async function ps(context: CliContext, input: Input): Promise<Result> {
   const control = await context.control()
-  const rows = await control.call('ps', input.flag('all') ? { all: true } : {})
+  const rows = await allPages<RunRow, string>(
+    (after) => control.call('ps', { ...(input.flag('all') ? { all: true } : {}), ...afterOf(after) }),
+    (row) => row.run,
+  )
   return listResult(
     rows,
     (row) => row.run,
@@ -93,7 +96,7 @@ async function wait(context: CliContext, input: Input): Promise<Result> {
 }
 
 export const commands: readonly CommandSpec[] = [
-  { name: 'ps', summary: 'list the sessions', options: [{ flags: '-a, --all', summary: 'ended runs too' }], run: ps },
+  { name: 'ps', summary: 'list the sessions', options: [{ flags: '-a, --all', summary: 'ended runs too, newest first' }], run: ps },
   { name: 'show <run>', summary: 'show one run', run: show },
   {
     name: 'stop [run-or-instance]',

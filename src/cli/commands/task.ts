@@ -1,6 +1,7 @@
 import { escapeLine, escapeText } from '../../core/escape.ts'
 import type { TaskRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Output, Result } from '../context.ts'
+import { afterOf, allPages } from '../follow.ts'
 import { readText } from '../input.ts'
 import { oneOf, toUsage } from '../parse.ts'
 import { block, fields, table } from '../render.ts'
@@ -25,7 +26,11 @@ async function create(context: CliContext, input: Input): Promise<Result> {
 
 async function list(context: CliContext, input: Input): Promise<Result> {
   const state = stateOf(input.text('state'))
-  const rows = await (await context.control()).call('task.list', state === undefined ? {} : { state })
+  const control = await context.control()
+  const rows = await allPages<TaskRow, string>(
+    (after) => control.call('task.list', { ...(state === undefined ? {} : { state }), ...afterOf(after) }),
+    (row) => row.id,
+  )
   const cells = rows.map((row) => [row.id, row.state, row.assignee, row.project, row.latestPush, row.verdict, row.title])
   return listResult(
     rows,

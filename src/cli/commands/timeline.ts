@@ -2,7 +2,7 @@ import type { ControlClient } from '../../client/control.ts'
 import { escapeLine } from '../../core/escape.ts'
 import type { TimelineRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
-import { allPages, FOLLOW_WAIT_MS } from '../follow.ts'
+import { afterOf, allPages, FOLLOW_WAIT_MS } from '../follow.ts'
 import { moment } from '../parse.ts'
 import { shortTime, table, toCell } from '../render.ts'
 import { listResult } from '../results.ts'
@@ -22,8 +22,7 @@ async function waitForNews(control: ControlClient, after: number): Promise<numbe
   }
 }
 
-const pageOf = (control: ControlClient, params: Params) => (after: string | undefined) =>
-  control.call('timeline', after === undefined ? params : { ...params, after })
+const pageOf = (control: ControlClient, params: Params) => (after: string | undefined) => control.call('timeline', { ...params, ...afterOf(after) })
 
 const show = (context: CliContext, rows: readonly TimelineRow[]): void => {
   for (const row of rows) context.out.emit({ data: row, human: () => toLine(row), ids: row.ref === null ? [] : [row.ref] })

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { escapeLine, toSafeJson } from '../../core/escape.ts'
-import { writeNewFile } from '../../core/new-file.ts'
+import { openNewFile } from '../../core/new-file.ts'
 import type { TrailRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
-import { allPages, follow } from '../follow.ts'
+import { afterOf, allPages, eachPage, follow } from '../follow.ts'
 import { toFileName } from '../input.ts'
 import { assertWord } from '../parse.ts'
 import { shortTime, table, toCell } from '../render.ts'
@@ -18,7 +18,8 @@ const cursorOf = (row: TrailRow): number => row.seq
 
 async function pageOf(context: CliContext, only: Only): Promise<(after: number | undefined, waitMs: number | undefined) => Promise<readonly TrailRow[]>> {
   const control = await context.control()
-  return (after, waitMs) => control.call('trail', { ...only, ...(after === undefined ? {} : { after }), ...(waitMs === undefined ? {} : { waitMs }) })
+  const { signal } = context
+  return (after, waitMs) => control.call('trail', { ...only, ...afterOf(after), ...(waitMs === undefined ? {} : { waitMs }) }, { signal })
 }
 
 async function trail(context: CliContext, input: Input): Promise<Result> {
@@ -46,10 +47,16 @@ async function verify(context: CliContext, input: Input): Promise<Result> {
 
 async function exportTo(context: CliContext, input: Input): Promise<Result> {
   const path = resolve(context.cwd, toFileName(input.arg(0)))
-  const rows = await allPages(await pageOf(context, {}), cursorOf)
-  await writeNewFile(path, rows.map((row) => `${toSafeJson(row)}\n`).join(''))
-  const head = rows.at(-1)?.hash ?? null
-  return doneResult({ file: path, records: rows.length, head }, `wrote ${String(rows.length)} records to ${path}`)
+  await using file = await openNewFile(path)
+  let records = 0
+  let head: string | null = null
+  for await (const rows of eachPage(await pageOf(context, {}), cursorOf)) {
+    await file.write(rows.map((row) => `${toSafeJson(row)}\n`).join(''))
+    records += rows.length
+    head = rows.at(-1)?.hash ?? head
+  }
+  await file.publish()
+  return doneResult({ file: path, records, head }, `wrote ${String(records)} records to ${path}`)
 }
 
 async function head(context: CliContext): Promise<Result> {
@@ -74,6 +81,6 @@ export const commands: readonly CommandSpec[] = [
     options: [{ flags: '--head <H>', summary: 'the head that it must contain, kept from `mosaic trail head`' }],
     run: verify,
   },
-  { name: 'trail export <file>', summary: 'write every record to a new file, one JSON object a line', run: exportTo },
+  { name: 'trail export <file>', summary: 'write every record to a new file, one JSON object a line', settles: true, run: exportTo },
   { name: 'trail head', summary: 'how many records, and the hash of the last', run: head },
 ]

@@ -66,3 +66,7 @@ export function toRunRow(host: Host, record: SessionRecord): RunRow {
     ...now,
   }
 }
+
+export function* toRunRows(host: Host, records: Iterable<SessionRecord>): Generator<RunRow> {
+  for (const record of records) yield toRunRow(host, record)
+}

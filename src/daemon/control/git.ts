@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts'
 import { changedFiles, diffPush } from '../../git/show.ts'
 import type { ControlParams } from '../../protocol/control.ts'
-import type { FetchableRow, PushShowRow, RepositoryRow, ReviewRow } from '../../protocol/rows.ts'
+import type { FetchableRow, PushShowRow, RepositoryRow } from '../../protocol/rows.ts'
 import type { Host } from '../host.ts'
 
 /** A push with the paths that it changes, and those of them that act by themselves. */
@@ -24,13 +24,6 @@ export async function readDiff({ broker, git }: Host, { push }: ControlParams<'p
   return { push: row.id, diff, acting, complete }
 }
 
-/** The push whose last verdict approves it, the latest one that there is. */
-function approvedPush(reviews: readonly ReviewRow[]): string | null {
-  const verdicts = new Map(reviews.flatMap(({ push, verdict }) => (verdict === null ? [] : [[push, verdict] as const])))
-  // in the order of pushes: the rows of a task's requests come oldest first
-  return [...verdicts].findLast(([, verdict]) => verdict === 'approve')?.[0] ?? null
-}
-
 /** Which commit of a task the founder may fetch, and from where. Throws `task-not-found`, `push-not-found`, `not-approved`. */
 export async function findFetchable(
   { deps, store, broker, git }: Host,
@@ -38,7 +31,7 @@ export async function findFetchable(
 ): Promise<FetchableRow> {
   const task = broker.tasks.find(id)
   if (task.latestPush === null) throw new AppError('push-not-found', `the task ${id} has no push`)
-  const approved = approvedPush(store.reviews.list({ task: id }))
+  const approved = store.reviews.approvedPush(id)
   const wanted = unapproved ? task.latestPush : approved
   if (wanted === null) {
     throw new AppError('not-approved', `no push of the task ${id} has an approving verdict`, { hint: `mosaic task fetch ${id} --unapproved` })
@@ -52,7 +45,7 @@ export async function findFetchable(
     push: push.id,
     commit: push.commit,
     approved: wanted === approved,
-    earlier: store.pushes.list({ task: id }).map(({ commit }) => commit),
+    earlier: [...store.pushes.list({ task: id })].map(({ commit }) => commit),
     acting,
     complete,
     repository,

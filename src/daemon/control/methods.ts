@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts'
+import { firstPage } from '../../bus/pages.ts'
 import { parseParams } from '../../bus/params.ts'
 import { listEnvRoots } from '../../envroot/list.ts'
 import { collectGarbage } from '../../envroot/gc.ts'
@@ -9,10 +10,10 @@ import type { AskRow, RunRow } from '../../protocol/rows.ts'
 import type { Principal } from '../../protocol/common.ts'
 import { takeHostSnapshot } from '../backup/snapshot.ts'
 import type { Host } from '../host.ts'
-import { findRun, toRunRow } from './find-run.ts'
+import { findRun, toRunRow, toRunRows } from './find-run.ts'
 import { withWholeTask } from './find-task.ts'
 import { findFetchable, listRepositories, readDiff, showPush, syncRepositories } from './git.ts'
-import { explainLog, readLog, readTimeline, readTrail, runFile, verifyTrail } from './record.ts'
+import { explainLog, readLog, readTimeline, readTrail, readUsage, runFile, verifyTrail } from './record.ts'
 import { founderLaunch, killRun, setPaused, stopRuns, waitForEnd } from './sessions.ts'
 import { readStatus } from './status.ts'
 
@@ -44,9 +45,9 @@ async function ask(deps: ControlDeps, params: ControlParams<'ask'>, signal: Abor
   return { id, result, live: session !== null && live.has(session.run) }
 }
 
-function listRuns({ host }: ControlDeps, { all }: ControlParams<'ps'>): readonly RunRow[] {
-  const records = all === true ? host.store.sessions.all().reverse() : host.store.sessions.live()
-  return records.filter((record) => record.business === businessOf(host)).map((record) => toRunRow(host, record))
+function listRuns({ host }: ControlDeps, { all = false, after }: ControlParams<'ps'>): readonly RunRow[] {
+  const { sessions } = host.store
+  return firstPage(toRunRows(host, all ? sessions.listAll(after) : sessions.listLive(after)))
 }
 
 const endedAt =
@@ -60,9 +61,9 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
   agents: ({ host }) => host.broker.roles.agents(),
   'message.send': (deps, params) => deps.host.broker.messages.send(founder(deps), params),
   'message.ack': (deps, { ids }) => deps.host.broker.messages.ack(founder(deps), ids),
-  'message.owed': (deps) => deps.host.broker.messages.owed(founder(deps)),
+  'message.owed': (deps, params) => deps.host.broker.messages.owed(founder(deps), params),
   'message.show': ({ host }, { id }) => host.broker.messages.show(id),
-  'message.thread': ({ host }, { id }) => host.broker.messages.thread(id),
+  'message.thread': ({ host }, { id, after }) => host.broker.messages.thread(id, after),
   inbox: ({ host }, params, signal) => host.broker.messages.inbox({ ...params, signal }),
   ask,
   'task.create': (deps, params) => deps.host.broker.tasks.create(founder(deps), params),
@@ -99,7 +100,7 @@ const HANDLERS: { readonly [M in ControlMethod]?: Handler<M> } = {
   'trail.head': ({ host }) => host.store.trail.head(),
   'trail.verify': ({ host }, params, signal) => verifyTrail(host, params, signal),
   events: ({ host }, params, signal) => readTrail(host, params, signal),
-  usage: ({ host }, { by = 'role', sinceMs }) => host.store.usage.sum(by, sinceMs),
+  usage: ({ host }, params) => readUsage(host, params),
   reload: ({ reload }) => reload(),
   shutdown: ({ shutdown }, params) => {
     shutdown(params)

@@ -2,14 +2,15 @@ import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
 import { CODES, isErrorCode } from '../../core/codes.ts'
 import type { ControlParams } from '../../protocol/control.ts'
-import type { LogRow, TimelineRow, TrailRow, TrailVerifyRow } from '../../protocol/rows.ts'
+import type { LogRow, TimelineRow, TrailRow, TrailVerifyRow, UsageRow } from '../../protocol/rows.ts'
 import { firstPage } from '../../bus/pages.ts'
 import { waitFor } from '../../bus/wait-for.ts'
 import type { Host } from '../host.ts'
-import { readTimelinePage } from '../timeline.ts'
+import { readTimelinePage, type TimelineSource } from '../timeline.ts'
 import { findRun } from './find-run.ts'
 
-const PAGE = 1000
+/** So many records are looked at before others are served. */
+const SLICE = 500
 
 const orNull = <T>(rows: readonly T[]): readonly T[] | null => (rows.length === 0 ? null : rows)
 
@@ -28,22 +29,27 @@ export function explainLog({ store }: Host, { seq }: ControlParams<'log.explain'
 
 /** A page of the timeline. */
 export async function readTimeline({ store }: Host, filter: ControlParams<'timeline'>, signal: AbortSignal): Promise<readonly TimelineRow[]> {
-  const source = {
-    log: (after: number, limit: number) => store.launchLog.list({ after, limit }),
-    trail: (after: number, limit: number) => store.trail.list({ after, limit }),
+  const source: TimelineSource = {
+    log(after) {
+      const rows = [...store.launchLog.list({ after, limit: SLICE })]
+      return { rows, reached: rows.length < SLICE ? null : (rows.at(-1)?.seq ?? null) }
+    },
+    trail(after) {
+      const through = after + SLICE
+      return { rows: [...store.trail.list({ after, through, reserved: true })], reached: through >= store.trail.head().records ? null : through }
+    },
   }
   return firstPage(await readTimelinePage(source, filter, signal))
 }
 
 export async function readTrail({ store }: Host, { waitMs, ...filter }: ControlParams<'trail'>, signal: AbortSignal): Promise<readonly TrailRow[]> {
-  const query = { ...filter, limit: filter.limit ?? PAGE }
-  return (await waitFor(store, () => orNull(firstPage(store.trail.list(query))), { waitMs, signal })) ?? []
+  return (await waitFor(store, () => orNull(firstPage(store.trail.list(filter))), { waitMs, signal })) ?? []
 }
 
 /** Is there a record with this hash? */
 async function holds({ trail }: Host['store'], hash: string, signal: AbortSignal): Promise<boolean> {
-  for (let page = trail.list({ limit: PAGE }); page.length > 0; page = trail.list({ after: page.at(-1)?.seq ?? 0, limit: PAGE })) {
-    if (page.some((row) => row.hash === hash)) return true
+  for (let after = 0; after < trail.head().records; after += SLICE) {
+    if (trail.holds(hash, after, after + SLICE)) return true
     await new Promise(setImmediate)
     signal.throwIfAborted()
   }
@@ -55,6 +61,12 @@ export async function verifyTrail({ store }: Host, { head }: ControlParams<'trai
   const check = await store.trail.verify({ signal })
   const found = head === undefined || head === check.head || (check.ok && (await holds(store, head, signal)))
   return { ...check, ok: check.ok && found }
+}
+
+/** A page of the sums, in the order of their names. */
+export async function readUsage({ store }: Host, { by = 'role', sinceMs, after }: ControlParams<'usage'>): Promise<readonly UsageRow[]> {
+  const rows = await store.usage.sum(by, sinceMs)
+  return firstPage(after === undefined ? rows : rows.filter(({ name }) => (name ?? '') > (after ?? '')))
 }
 
 /** Where a file of a run is; the client reads it itself, being the same user. */
