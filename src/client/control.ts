@@ -12,9 +12,11 @@ export interface ControlClient extends AsyncDisposable {
   close(): void
 }
 
-interface ControlOptions extends CallOptions {
+interface ControlOptions {
   readonly dataRoot: string
   readonly version: string
+  /** Stops the wait for the connection, and for the answer to every call on it that has no signal of its own. */
+  readonly signal?: AbortSignal | undefined
 }
 
 const controlSocketOf = (dataRoot: string): string => join(dataRoot, 'bus-host', 'control.sock')
@@ -55,6 +57,6 @@ export async function openControl(options: ControlOptions): Promise<ControlClien
     if (!(error instanceof AppError) || error.code !== 'protocol-mismatch') throw error
     throw new AppError(error.code, error.message, { hint: error.hint ?? 'mosaic bus restart', cause: error })
   })
-  const call: ControlClient['call'] = (method, params, more) => calls.call(method, params, more) as Promise<ControlResults[typeof method]>
+  const call: ControlClient['call'] = (method, params, more) => calls.call(method, params, more ?? { signal }) as Promise<ControlResults[typeof method]>
   return { closed: calls.closed, call, close: () => calls.close(), [Symbol.asyncDispose]: () => calls[Symbol.asyncDispose]() }
 }

@@ -69,7 +69,7 @@ async function checkPolicy(patient: Patient, machine: MachineFacts): Promise<Fin
   try {
     const runnerNode = await ensureRunnerNode(scratchDir)
     const { bindFd } = await bwrap.features()
-    await createProbe({ bwrap, scratchDir, runnerNode, forbidden: forbiddenOf(patient), log: patient.log }).check()
+    await createProbe({ bwrap, scratchDir, runnerNode, forbidden: forbiddenOf(patient), log: patient.log, signal: patient.signal }).check()
     const held = ok('policy', `${bwrap.path} ran the whole policy, and nothing got through`)
     return bindFd ? [held] : [held, withoutBindFd(bwrap.path)]
   } catch (error) {

@@ -60,8 +60,8 @@ async function examine(context: CliContext, input: Input): Promise<Examination> 
   ])
   // as a bus host does: what a shell left open would be found open in the sandbox
   closeInheritedDescriptors(process.channel === undefined ? [] : [IPC_FD])
-  const { env, home, version, options } = context
-  return look({ env, home, version, dataRoot: options.dataRoot, log: silentLog, categories, fix: input.flag('fix') })
+  const { env, home, version, options, signal } = context
+  return look({ env, home, version, dataRoot: options.dataRoot, log: silentLog, signal, categories, fix: input.flag('fix') })
 }
 
 /** What was found is not lost with a file that cannot be written. */
@@ -105,6 +105,7 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--user <name>', summary: 'as root: look as this user' },
     ],
     examples: ['mosaic doctor', 'mosaic doctor sandbox limits', 'sudo mosaic doctor --user ada --bundle report.json'],
+    settles: true,
     run,
   },
 ]

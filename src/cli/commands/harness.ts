@@ -7,9 +7,9 @@ import { toUsage } from '../parse.ts'
 import { table } from '../render.ts'
 import { listResult } from '../results.ts'
 
-async function toRequest({ env, home, version, options }: CliContext): Promise<PatientRequest> {
+async function toRequest({ env, home, version, options, signal }: CliContext): Promise<PatientRequest> {
   const { silentLog } = await import('../../core/log.ts')
-  return { env, home, version, dataRoot: options.dataRoot, log: silentLog }
+  return { env, home, version, dataRoot: options.dataRoot, log: silentLog, signal }
 }
 
 const programOf = ({ bin, needsCredential }: HarnessRow): string | null => bin ?? (needsCredential ? null : 'in mosaic')

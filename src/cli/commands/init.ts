@@ -51,6 +51,7 @@ async function run(context: CliContext, input: Input): Promise<Result> {
       founder: userName(env),
     },
   )
+  context.begun({ hint: 'mosaic doctor', data: { files: result.files } })
   const { lookAround } = await import('../init-findings.ts')
   const { agents, sandbox, notes } = await lookAround(context)
   for (const note of [...result.notes, ...notes]) out.note(`note: ${escapeLine(note)}`)
@@ -76,6 +77,7 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--business <ID>', summary: 'the id of the business (default: main)' },
     ],
     examples: ['mosaic init ~/src/app --template team'],
+    settles: true,
     run,
   },
 ]
