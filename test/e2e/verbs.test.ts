@@ -16,7 +16,7 @@ const LINES: readonly (readonly [verb: string, args: string, exit: number])[] = 
   ['config explain', 'config explain launch.max.opus', 0],
   ['doctor', 'doctor config store sockets install', 0],
   ['harness list', '', 0],
-  ['harness probe', 'harness probe nonesuch', 2],
+  ['harness probe', 'harness probe nonesuch', 4],
   ['bus start', 'bus start', 11],
   ['bus status', '', 0],
   ['bus reload', '', 0],

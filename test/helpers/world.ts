@@ -196,10 +196,11 @@ export class World implements AsyncDisposable {
     return answer.data
   }
 
-  /** Sends a REQUEST as the founder; the body of its RESULT. */
+  /** Sends a REQUEST as the founder; the body of its RESULT, also of one that says that it failed. */
   async ask(instance: string, text: string): Promise<string> {
-    const { result } = await this.must<{ result: { body: string } }>(['ask', instance, '-', '--timeout', '50s'], { input: text })
-    return result.body
+    const { data, error } = await this.json(['ask', instance, '-', '--timeout', '50s'], { input: text })
+    if (data === undefined) throw new Error(`mosaic ask ${instance}: ${JSON.stringify(error)}`)
+    return (data as { result: { body: string } }).result.body
   }
 
   /** Starts a host in the foreground and waits until it says it is ready. */

@@ -46,7 +46,7 @@ const IPC_FD = 3
 async function becomeUser(context: CliContext, name: string): Promise<void> {
   const { userInfo } = await import('node:os')
   if (userInfo().username === name) return
-  if (process.getuid?.() !== 0) throw toUsage(`only root can look as ${name}`, `sudo mosaic doctor --user ${name}`)
+  if (process.getuid?.() !== 0) throw new AppError('not-permitted', `only root can look as ${name}`, { hint: `sudo mosaic doctor --user ${name}` })
   const { becomeUser: become } = await import('../../daemon/user.ts')
   become(name, process.argv.slice(1), context.env)
 }
