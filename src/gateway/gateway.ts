@@ -4,11 +4,11 @@ import type { Clock } from '../core/clock.ts'
 import { RUN_ID_PATTERN } from '../core/ids.ts'
 import type { Log } from '../core/log.ts'
 import type { Environment, Placeholder } from '../harness/contract.ts'
-import { createBudget } from './body.ts'
 import { createPlaceholder, findCredential } from './credential.ts'
 import { createCredentialHealth } from './health.ts'
 import { createFamilyLimits } from './limits.ts'
 import { listenHttp, type PeerDeadlines } from './listen.ts'
+import { createPool } from './pool.ts'
 import { createProvider, type ProviderDeadlines, toProviderUrl } from './provider.ts'
 import { createSessionHandler, type ServedRun, type SessionDeps, type SessionHandler } from './session.ts'
 
@@ -17,7 +17,7 @@ export interface GatewayBounds extends PeerDeadlines, ProviderDeadlines {
   /** A whole exchange, from its body to the end of its answer. */
   readonly exchangeMs: number
   readonly bodyBytes: number
-  /** Bodies of all runs that wait to be passed on. */
+  /** Bodies of the requests of all runs: each is held until its answer has ended, so as long as an exchange may take. */
   readonly allBodiesBytes: number
   /** Connections of all runs. */
   readonly allConnections: number
@@ -89,9 +89,9 @@ export function openGateway({ log, clock, env, directory, familyOf, record, boun
   const all = { ...BOUNDS, ...bounds }
   const credential = findCredential(env)
   const provider = createProvider(toProviderUrl(env), all)
-  const deps: SessionDeps = { log, clock, provider, limits, health, familyOf, record, budget: createBudget(all.allBodiesBytes), ...all }
+  const deps: SessionDeps = { log, clock, provider, limits, health, familyOf, record, memory: createPool(all.allBodiesBytes), ...all }
   const runs = new Map<string, OpenRun>()
-  const places = createBudget(all.allConnections)
+  const places = createPool(all.allConnections)
   removeLeftover(directory)
   log.info({ provider: provider.host, credential: credential?.variable ?? null }, 'model gateway opened')
 

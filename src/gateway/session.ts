@@ -2,11 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError, codeOf } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import type { Placeholder } from '../harness/contract.ts'
-import { type Budget, readBody } from './body.ts'
+import { readBody } from './body.ts'
 import type { Credential } from './credential.ts'
 import { type ExchangeDeps, passThrough } from './exchange.ts'
 import { assertPlaceholder } from './headers.ts'
 import { modelsOf } from './models.ts'
+import type { Pool } from './pool.ts'
 import { refuse } from './refusals.ts'
 import { parseTarget } from './targets.ts'
 import type { AnswerUsage } from './usage.ts'
@@ -34,7 +35,8 @@ export interface UsageEntry extends AnswerUsage {
 
 export interface SessionDeps extends ExchangeDeps {
   readonly log: Log
-  readonly budget: Budget
+  /** For bodies, in bytes. */
+  readonly memory: Pool
   readonly bodyBytes: number
   readonly exchangeMs: number
   readonly familyOf: (model: string) => string | null
@@ -85,7 +87,7 @@ async function serve(deps: SessionDeps, { served, access }: Session, pair: Pair)
   if (access === null) throw new AppError('no-session-credential', 'the bus host holds no credential for a model provider')
   assertPlaceholder(request, access.placeholder.value)
   if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') throw new AppError('invalid-request', 'the body is compressed')
-  const body = await readBody(request, { limitBytes: deps.bodyBytes, budget: deps.budget })
+  const body = await readBody(request, { limitBytes: deps.bodyBytes, memory: deps.memory })
   try {
     const model = await assertModels(body.bytes, served, bounds)
     const { run, instance, role, task } = served
