@@ -3,8 +3,9 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
-  cacheDir: '/nonexistent',
   test: {
+    // results that a run by root keeps could not be replaced by a user's
+    cache: false,
     include: ['test/**/*.test.ts'],
     exclude: ['test/agents/**', 'test/bench/**'],
     testTimeout: 60_000,

@@ -84,7 +84,8 @@ async function probeOnStage(
     const [configDir, dataRoot] = [join(root, 'config'), join(root, 'data')]
     await writeProbeConfig(configDir, { harness: row.harness, model, settings })
     const own = Object.fromEntries(Object.entries(env).filter(([name]) => !OF_SYSTEMD.test(name)))
-    await startTemporaryHost({ env: { ...own, ...variables, MOSAIC_CONFIG: configDir, MOSAIC_DATA: dataRoot }, words: ['--business', INSTANCE] }, scope)
+    const hostEnv = { ...own, ...variables, MOSAIC_CONFIG: configDir, MOSAIC_DATA: dataRoot }
+    await startTemporaryHost({ env: hostEnv, words: ['--business', INSTANCE], signal }, scope)
     const control = scope.use(await openControl({ dataRoot, version, signal }))
     const start = performance.now()
     const turn = await takeTurn(control)

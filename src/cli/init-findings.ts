@@ -18,9 +18,9 @@ export interface Findings {
 
 const PROBE_TIMEOUT_MS = 60_000
 
-async function findAgents({ env, home, version, options }: CliContext): Promise<readonly HarnessRow[]> {
+async function findAgents({ env, home, version, options, signal }: CliContext): Promise<readonly HarnessRow[]> {
   const { listHarnesses } = await import('../doctor/harness-list.ts')
-  const rows = await listHarnesses({ env, home, version, dataRoot: options.dataRoot, log: silentLog })
+  const rows = await listHarnesses({ env, home, version, dataRoot: options.dataRoot, log: silentLog, signal })
   return rows.filter(({ needsCredential }) => needsCredential)
 }
 
@@ -38,10 +38,10 @@ interface Envelope {
 }
 
 /** The whole policy, tried by a process of its own: what this one inherited would be found open in the sandbox. */
-async function trySandbox({ env, options, cwd }: CliContext): Promise<Findings['sandbox']> {
+async function trySandbox({ env, options, cwd, signal }: CliContext): Promise<Findings['sandbox']> {
   const { execa } = await import('execa')
   const words = ['doctor', 'sandbox', '--json', ...(options.dataRoot === undefined ? [] : ['--data-root', options.dataRoot])]
-  const ran = { cwd, env, extendEnv: false, reject: false, stdin: 'ignore', timeout: PROBE_TIMEOUT_MS } as const
+  const ran = { cwd, env, extendEnv: false, reject: false, stdin: 'ignore', timeout: PROBE_TIMEOUT_MS, cancelSignal: signal } as const
   const { stdout } = await execa(process.execPath, [join(packageRoot(), 'bin', 'mosaic.js'), ...words], ran)
   const { data } = JSON.parse(stdout) as Envelope
   const row = data?.checks.find(({ state }) => state === 'fail') ?? data?.checks[0]
@@ -66,5 +66,6 @@ export async function lookAround(context: CliContext): Promise<Findings> {
     attempt('the agent programs could not be looked for', [], () => findAgents(context)),
     attempt('the sandbox could not be tried', null, () => trySandbox(context)),
   ])
+  context.signal.throwIfAborted()
   return { agents, sandbox, notes: [...toAgentNotes(agents), ...(sandbox === null ? [] : [toSandboxNote(sandbox)]), ...broken] }
 }

@@ -97,7 +97,8 @@ async function runSpec(io: CliIo, spec: CommandSpec, command: Command, deps: Tre
     await Promise.race([result.shown?.(), interrupted])
     return result.exit ?? 0
   } catch (error) {
-    throw toFailure(error)
+    // what is refused after an interrupt is refused because of it: a host that got the same Ctrl-C, too
+    throw toFailure(interrupt.signal.aborted && error instanceof AppError ? interrupt.signal.reason : error)
   } finally {
     close()
   }

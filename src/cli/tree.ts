@@ -45,6 +45,15 @@ function childOf(parent: Command, word: string): Command {
   return child
 }
 
+/** Where a verb has verbs of its own (`trail`, `trail verify`), commander gives it their unknown options: they would be taken and not heeded. */
+function assertNoneAbove(command: Command): void {
+  for (let above = command.parent; above !== null && above.parent !== null; above = above.parent) {
+    const values = above.opts()
+    const taken = above.options.find((option) => values[option.attributeName()] !== undefined)
+    if (taken !== undefined) throw toUsage(`${taken.long ?? taken.flags} is no option of ${wordsOf(command)}`)
+  }
+}
+
 function addSpec(root: Command, spec: CommandSpec, deps: TreeDeps): Command {
   const tokens = spec.name.split(' ')
   const firstOperand = tokens.findIndex((token) => /^[<[]/.test(token))
@@ -54,7 +63,10 @@ function addSpec(root: Command, spec: CommandSpec, deps: TreeDeps): Command {
   for (const option of spec.options ?? []) command.addOption(toOption(option))
   // the root takes it wherever it stands, but not out of a cluster that begins with an option of the verb: `ps -aq`
   command.addOption(new Option(QUIET.flags, QUIET.summary).hideHelp())
-  command.description(spec.summary).action(() => deps.run(spec, command))
+  command.description(spec.summary).action(() => {
+    assertNoneAbove(command)
+    return deps.run(spec, command)
+  })
   if (spec.examples !== undefined) command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  ${line}\n`).join('')}`)
   return command
 }
@@ -71,7 +83,7 @@ function createRoot(deps: TreeDeps): Command {
       getOutHelpWidth: () => deps.columns ?? 100,
       getOutHasColors: () => false,
     })
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions: (command) => (command === root ? [] : [...root.options]) })
     .version(deps.version, '-V, --version', 'print the version')
     .option('--json', 'one JSON envelope on stdout, for errors too')
     .option(QUIET.flags, QUIET.summary)

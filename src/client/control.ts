@@ -1,4 +1,4 @@
-import { readFileSync, statSync, type Stats } from 'node:fs'
+import { statSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { ControlInput, ControlMethod } from '../protocol/control.ts'
@@ -12,9 +12,11 @@ export interface ControlClient extends AsyncDisposable {
   close(): void
 }
 
-interface ControlOptions extends CallOptions {
+interface ControlOptions {
   readonly dataRoot: string
   readonly version: string
+  /** Stops the wait for the connection, and for the answer to every call on it that has no signal of its own. */
+  readonly signal?: AbortSignal | undefined
 }
 
 const controlSocketOf = (dataRoot: string): string => join(dataRoot, 'bus-host', 'control.sock')
@@ -28,19 +30,13 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-function userName(uid: number): string {
-  const entry = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find((line) => line.split(':')[2] === String(uid))
-  return entry?.split(':')[0] ?? `uid ${String(uid)}`
-}
-
 /** A host of somebody else is none that we could talk to, whatever our rights: say whose it is. */
-function assertOurs(dataRoot: string, socket: string): void {
+async function assertOurs(dataRoot: string, socket: string): Promise<void> {
   // a data root of mode 0700 hides the socket from others and still tells its own owner
   const owner = (statOf(socket) ?? statOf(dataRoot))?.uid
   if (owner === undefined || owner === process.getuid?.()) return
-  const name = userName(owner)
+  const { nameOfUser } = await import('../core/account.ts')
+  const name = nameOfUser(owner)
   throw new AppError('host-not-running', `the data root ${dataRoot} and its bus host are ${name}'s`, {
     hint: `run mosaic as ${name}, or choose another data root (--data-root DIR)`,
   })
@@ -50,11 +46,11 @@ function assertOurs(dataRoot: string, socket: string): void {
 export async function openControl(options: ControlOptions): Promise<ControlClient> {
   const { dataRoot, version, signal } = options
   const socket = controlSocketOf(dataRoot)
-  assertOurs(dataRoot, socket)
+  await assertOurs(dataRoot, socket)
   const calls = await connectCalls(socket, { protocol: CLIENT_PROTOCOL, version }, { signal }).catch((error: unknown) => {
     if (!(error instanceof AppError) || error.code !== 'protocol-mismatch') throw error
     throw new AppError(error.code, error.message, { hint: error.hint ?? 'mosaic bus restart', cause: error })
   })
-  const call: ControlClient['call'] = (method, params, more) => calls.call(method, params, more) as Promise<ControlResults[typeof method]>
+  const call: ControlClient['call'] = (method, params, more) => calls.call(method, params, more ?? { signal }) as Promise<ControlResults[typeof method]>
   return { closed: calls.closed, call, close: () => calls.close(), [Symbol.asyncDispose]: () => calls[Symbol.asyncDispose]() }
 }

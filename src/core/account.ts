@@ -18,3 +18,12 @@ export function findAccount(name: string): Account {
     throw new AppError('user-not-found', `this machine has no user ${name}`, { hint: `useradd --create-home ${name}` })
   return { name: login, uid: Number(uid), gid: Number(gid), home, shell: shell === undefined || shell === '' ? '/bin/sh' : shell }
 }
+
+/** The name of a user, for people. */
+export function nameOfUser(uid: number): string {
+  try {
+    return findAccount(String(uid)).name
+  } catch {
+    return `uid ${String(uid)}`
+  }
+}

@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { findAccount } from '../core/account.ts'
+import { nameOfUser } from '../core/account.ts'
 import { errnoOf, messageOf } from '../core/errors.ts'
 import { fail, type Finding, ok } from './check.ts'
 import type { Patient } from './patient.ts'
@@ -19,14 +19,6 @@ function makePrivate(path: string, uid: number): string {
   }
 }
 
-function nameOf(uid: number): string {
-  try {
-    return findAccount(String(uid)).name
-  } catch {
-    return `uid ${String(uid)}`
-  }
-}
-
 const ELSEWHERE = 'choose another data root: dataRoot in system.yaml, MOSAIC_DATA or --data-root'
 const refused = (message: string, remedy: string): Finding => fail({ name: 'data root', code: 'data-root-unsafe', message, remedy })
 
@@ -42,11 +34,14 @@ export function remedyForOwner(path: string, { owner, us }: { readonly owner: Ow
   return `${first}, or ${ELSEWHERE}`
 }
 
-const toOwner = (uid: number): Owner => ({ uid, name: nameOf(uid) })
+const toOwner = (uid: number): Owner => ({ uid, name: nameOfUser(uid) })
 
 function judgeOwner(path: string, uid: number, us: number): Finding | null {
   if (uid === us) return null
-  return refused(`${path} is ${nameOf(uid)}'s, and the bus host would run as ${nameOf(us)}`, remedyForOwner(path, { owner: toOwner(uid), us: toOwner(us) }))
+  return refused(
+    `${path} is ${nameOfUser(uid)}'s, and the bus host would run as ${nameOfUser(us)}`,
+    remedyForOwner(path, { owner: toOwner(uid), us: toOwner(us) }),
+  )
 }
 
 function judgeWritable(path: string): Finding | null {

@@ -76,6 +76,8 @@ export async function examine(request: DoctorRequest): Promise<Examination> {
   const lookAll = async (): Promise<Omit<Examination, 'fixed'> & { readonly fixes: readonly (() => Promise<string>)[] }> => {
     const patient = await examinePatient(request)
     const found = await Promise.all(chosen.map(async (category) => ({ category, findings: await look(patient, category) })))
+    // only now: each check has taken away what it had made
+    request.signal.throwIfAborted()
     const fixes = found.flatMap(({ findings }) => findings.flatMap(({ fix }) => fix ?? []))
     return { patient, fixes, checks: found.flatMap(({ category, findings }) => findings.map((finding) => toRow(category, finding))) }
   }

@@ -13,6 +13,8 @@ export interface PatientRequest {
   readonly dataRoot: string | undefined
   readonly version: string
   readonly log: Log
+  /** Ends what may take long; what was made for it is taken away. */
+  readonly signal: AbortSignal
 }
 
 /** What all checks look at, read once. */

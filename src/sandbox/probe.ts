@@ -29,6 +29,8 @@ export interface ProbeDeps {
   readonly log: Log
   /** For one run; DEADLINE_MS unless set. */
   readonly deadlineMs?: number
+  /** Ends a run with its reason. */
+  readonly signal?: AbortSignal
 }
 
 export interface Probe {
@@ -119,7 +121,8 @@ function toUnavailable({ bwrap: { path }, deadlineMs = DEADLINE_MS }: ProbeDeps,
 }
 
 async function runProbe(deps: ProbeDeps): Promise<void> {
-  const signal = AbortSignal.timeout(deps.deadlineMs ?? DEADLINE_MS)
+  const deadline = AbortSignal.timeout(deps.deadlineMs ?? DEADLINE_MS)
+  const signal = deps.signal === undefined ? deadline : AbortSignal.any([deps.signal, deadline])
   const scope = createScope()
   try {
     const dir = await mkdtemp(join(deps.scratchDir, 'probe-'))
@@ -127,7 +130,8 @@ async function runProbe(deps: ProbeDeps): Promise<void> {
     const problems = await runInside(scope, deps, dir, signal)
     if (problems.length > 0) throw failed(deps.bwrap.path, `the sandbox does not hold: ${problems.join('; ')}`)
   } catch (error) {
-    throw toUnavailable(deps, error, signal)
+    deps.signal?.throwIfAborted()
+    throw toUnavailable(deps, error, deadline)
   } finally {
     await scope.close()
   }

@@ -1,3 +1,5 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openControl } from '../../src/client/control.ts'
 import { AppError } from '../../src/core/errors.ts'
@@ -31,4 +33,22 @@ test('a data root of somebody else is named as theirs, whatever is in it', async
     code: 'host-not-running',
     hint: 'mosaic bus start',
   })
+})
+
+test('… by the name that the machine has for them, which need not be in /etc/passwd', async () => {
+  const bin = mkdtempSync('/tmp/mosaic-getent-')
+  const { PATH = '' } = process.env
+  const words = async (getent: string): Promise<unknown> => {
+    writeFileSync(join(bin, 'getent'), `#!/bin/sh\n${getent}\n`)
+    chmodSync(join(bin, 'getent'), 0o755)
+    return openControl({ dataRoot: '/etc', version: 'test' }).catch((error: unknown) => (error instanceof AppError ? error.message : error))
+  }
+  try {
+    process.env.PATH = `${bin}:${PATH}`
+    expect(await words('[ "$3" = 0 ] && echo "grace:*:0:0::/root:/bin/sh"')).toContain("are grace's")
+    expect(await words('exit 2')).toContain("are uid 0's")
+  } finally {
+    process.env.PATH = PATH
+    rmSync(bin, { recursive: true })
+  }
 })

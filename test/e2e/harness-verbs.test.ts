@@ -32,7 +32,7 @@ describe('mosaic harness', () => {
     expect((probed.data as { answer: string }[])[0]?.answer).toContain('ready')
     expect(await world.must<unknown[]>(['ps', '-a'])).toEqual([])
     expect(await world.json(['harness', 'probe', 'pi'])).toMatchObject({ code: 1, data: [{ harness: 'pi', ok: false, code: 'harness-missing' }] })
-    expect(await world.json(['harness', 'probe', 'nobody'])).toMatchObject({ code: 2, error: { code: 'usage' } })
+    expect(await world.json(['harness', 'probe', 'nobody'])).toMatchObject({ code: 4, error: { code: 'harness-not-found' } })
     expect(left()).toEqual(before)
   })
 })

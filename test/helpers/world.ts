@@ -35,6 +35,13 @@ interface RunOptions {
   readonly cwd?: string | undefined
 }
 
+interface InterruptOptions {
+  readonly env?: NodeJS.ProcessEnv
+  /** As Ctrl-C does, or a service manager: everything that the command has started gets the signal, too. */
+  readonly group?: boolean
+  readonly when?: (child: ChildProcessWithoutNullStreams) => Promise<unknown>
+}
+
 export interface RunningHost {
   readonly pid: number
   readonly output: () => string
@@ -150,8 +157,8 @@ export class World implements AsyncDisposable {
     return ran.stdout.trim()
   }
 
-  #spawn(args: readonly string[], env: NodeJS.ProcessEnv = {}, cwd = this.root): ChildProcessWithoutNullStreams {
-    return spawn(process.execPath, [this.#program, ...args], { cwd, env: { ...this.env, ...env } })
+  #spawn(args: readonly string[], env: NodeJS.ProcessEnv = {}, cwd = this.root, detached = false): ChildProcessWithoutNullStreams {
+    return spawn(process.execPath, [this.#program, ...args], { cwd, env: { ...this.env, ...env }, detached })
   }
 
   /** Runs a command to its end. */
@@ -165,12 +172,14 @@ export class World implements AsyncDisposable {
     return { code: child.exitCode, ...out }
   }
 
-  /** Runs a command that waits, and signals it once it has said so on stderr. */
-  async interrupt(args: readonly string[], signal: NodeJS.Signals): Promise<Ran> {
-    const child = this.#spawn(args)
+  /** Runs a command that waits, and signals it, or with what it started, at the moment that is named: once it has said something. */
+  async interrupt(args: readonly string[], signal: NodeJS.Signals, { env = {}, group = false, when }: InterruptOptions = {}): Promise<Ran> {
+    const child = this.#spawn(args, env, this.root, true)
     const out = collect(child)
-    child.stderr.once('data', () => child.kill(signal))
-    await once(child, 'close')
+    const closed = once(child, 'close')
+    await (when === undefined ? once(child.stderr, 'data') : when(child))
+    process.kill(group ? -(child.pid ?? 0) : (child.pid ?? 0), signal)
+    await closed
     return { code: child.exitCode, ...out }
   }
 
@@ -187,10 +196,11 @@ export class World implements AsyncDisposable {
     return answer.data
   }
 
-  /** Sends a REQUEST as the founder; the body of its RESULT. */
+  /** Sends a REQUEST as the founder; the body of its RESULT, also of one that says that it failed. */
   async ask(instance: string, text: string): Promise<string> {
-    const { result } = await this.must<{ result: { body: string } }>(['ask', instance, '-', '--timeout', '50s'], { input: text })
-    return result.body
+    const { data, error } = await this.json(['ask', instance, '-', '--timeout', '50s'], { input: text })
+    if ((error as unknown) !== undefined) throw new Error(`mosaic ask ${instance}: ${JSON.stringify(error)}`)
+    return (data as { result: { body: string } }).result.body
   }
 
   /** Starts a host in the foreground and waits until it says it is ready. */

@@ -100,7 +100,7 @@ describe('the way in', () => {
     bus.on('hello', () => {
       if (refused) return
       refused = true
-      throw new AppError('too-many-connections', '')
+      throw new AppError('too-many-requests', '')
     })
     await start()
     expect(await ask('SAY here')).toBe('here')

@@ -18,17 +18,17 @@ async function demo(context: CliContext, input: Input): Promise<number> {
   if (process.getuid?.() === 0)
     throw new AppError('runs-as-root', 'the bus host never runs as root, and the demo starts one', { hint: 'runuser -u NAME -- mosaic demo' })
   const [{ openStage }, { SCENES }] = await Promise.all([import('../demo/stage.ts'), import('../demo/story.ts')])
-  const { out, env, version } = context
+  const { out, env, version, signal } = context
   const { json } = context.options
   const told: Told[] = []
   const keep = input.flag('keep')
-  await using stage = await openStage({ env, version, keep })
+  await using stage = await openStage({ env, version, keep, signal })
   for (const { title, play } of SCENES) {
     const scene: Told = { scene: title, beats: [] }
     told.push(scene)
     if (!json) out.write(`${out.style('bold', title)}\n`)
     for await (const beat of play(stage)) {
-      context.signal.throwIfAborted()
+      signal.throwIfAborted()
       scene.beats.push(beat)
       if (!json) out.write(toLine(context, beat))
     }
@@ -44,6 +44,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'demo',
     summary: 'the whole story in a throw-away data root, without credentials',
     options: [{ flags: '--keep', summary: 'leave the data root, configuration and project where they are' }],
+    settles: true,
     run: demo,
   },
 ]

@@ -46,7 +46,7 @@ const IPC_FD = 3
 async function becomeUser(context: CliContext, name: string): Promise<void> {
   const { userInfo } = await import('node:os')
   if (userInfo().username === name) return
-  if (process.getuid?.() !== 0) throw toUsage(`only root can look as ${name}`, `sudo mosaic doctor --user ${name}`)
+  if (process.getuid?.() !== 0) throw new AppError('not-permitted', `only root can look as ${name}`, { hint: `sudo mosaic doctor --user ${name}` })
   const { becomeUser: become } = await import('../../daemon/user.ts')
   become(name, process.argv.slice(1), context.env)
 }
@@ -60,8 +60,8 @@ async function examine(context: CliContext, input: Input): Promise<Examination> 
   ])
   // as a bus host does: what a shell left open would be found open in the sandbox
   closeInheritedDescriptors(process.channel === undefined ? [] : [IPC_FD])
-  const { env, home, version, options } = context
-  return look({ env, home, version, dataRoot: options.dataRoot, log: silentLog, categories, fix: input.flag('fix') })
+  const { env, home, version, options, signal } = context
+  return look({ env, home, version, dataRoot: options.dataRoot, log: silentLog, signal, categories, fix: input.flag('fix') })
 }
 
 /** What was found is not lost with a file that cannot be written. */
@@ -105,6 +105,7 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--user <name>', summary: 'as root: look as this user' },
     ],
     examples: ['mosaic doctor', 'mosaic doctor sandbox limits', 'sudo mosaic doctor --user ada --bundle report.json'],
+    settles: true,
     run,
   },
 ]

@@ -3,13 +3,12 @@ import type { HarnessRow } from '../../doctor/harness-list.ts'
 import type { PatientRequest } from '../../doctor/patient.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import type { ProbeRow } from '../harness-probe.ts'
-import { toUsage } from '../parse.ts'
 import { table } from '../render.ts'
 import { listResult } from '../results.ts'
 
-async function toRequest({ env, home, version, options }: CliContext): Promise<PatientRequest> {
+async function toRequest({ env, home, version, options, signal }: CliContext): Promise<PatientRequest> {
   const { silentLog } = await import('../../core/log.ts')
-  return { env, home, version, dataRoot: options.dataRoot, log: silentLog }
+  return { env, home, version, dataRoot: options.dataRoot, log: silentLog, signal }
 }
 
 const programOf = ({ bin, needsCredential }: HarnessRow): string | null => bin ?? (needsCredential ? null : 'in mosaic')
@@ -35,7 +34,7 @@ async function probe(context: CliContext, input: Input): Promise<Result> {
   const { env, version, signal, out } = context
   const name = input.args[0]
   const subjects = await findProbeSubjects(await toRequest(context), name)
-  if (subjects.length === 0) throw toUsage(`there is no harness ${name ?? ''}`, 'mosaic harness list')
+  if (subjects.length === 0) throw new AppError('harness-not-found', `there is no harness ${name ?? ''}`, { hint: 'mosaic harness list' })
   const rows: ProbeRow[] = []
   for (const subject of subjects) {
     if (subject.row.needsCredential && subject.row.code === null) out.note(`${subject.row.harness}: one request to ${subject.model}`)

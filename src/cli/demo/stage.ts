@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +19,7 @@ export interface Stage extends AsyncDisposable {
   /** Runs this program as the founder would, in the project; its standard output. */
   readonly mosaic: (...args: readonly string[]) => Promise<string>
   readonly git: (...args: readonly string[]) => Promise<string>
-  /** Stops the host in order; the last line that it printed. */
+  /** Stops the host in order; its last line. */
   readonly stop: () => Promise<string>
 }
 
@@ -29,6 +28,8 @@ interface StageOptions {
   readonly version: string
   /** Leaves the folder where it is. */
   readonly keep: boolean
+  /** Ends whatever is under way on it; the caller closes it all the same. */
+  readonly signal: AbortSignal
 }
 
 const QUIET_GIT = [
@@ -44,45 +45,48 @@ const QUIET_GIT = [
   'core.hooksPath=/dev/null',
 ]
 
-async function git(dir: string, args: readonly string[]): Promise<string> {
+async function git(dir: string, args: readonly string[], signal: AbortSignal): Promise<string> {
   try {
-    return (await execa('git', [...QUIET_GIT, ...args], { cwd: dir })).stdout
+    return (await execa('git', [...QUIET_GIT, ...args], { cwd: dir, cancelSignal: signal })).stdout
   } catch (error) {
+    signal.throwIfAborted()
     if (errnoOf(error) === 'ENOENT') throw new AppError('program-missing', 'git is not installed', { hint: 'apt-get install git' })
     throw new AppError('internal', `git ${args.join(' ')} failed: ${messageOf(error)}`, { cause: error })
   }
 }
 
-async function makeProject(path: string): Promise<void> {
+async function makeProject(path: string, signal: AbortSignal): Promise<void> {
   await mkdir(path)
   await writeFile(join(path, 'greeting.txt'), 'hello\n')
-  await git(path, ['init', '-q', '-b', 'main'])
-  await git(path, ['add', '.'])
-  await git(path, ['commit', '-q', '-m', 'Say hello'])
+  for (const words of ['init -q -b main', 'add .', 'commit -q -m hello']) await git(path, words.split(' '), signal)
 }
 
-async function setUp({ env, version, keep }: StageOptions, scope: Scope): Promise<Stage> {
+async function setUp({ env, version, keep, signal }: StageOptions, scope: Scope): Promise<Stage> {
   const root = await mkdtemp(join(tmpdir(), 'mosaic-demo-'))
   if (!keep) scope.defer(() => rm(root, { recursive: true, force: true, maxRetries: 5 }))
   const [configDir, dataRoot, project] = [join(root, 'config'), join(root, 'data'), join(root, 'project')]
-  await makeProject(project)
+  await makeProject(project, signal)
   await writeTemplate({ hasProgram: () => false }, { configDir, home: root, env, dataRoot, dir: project, template: 'demo', business: BUSINESS, founder: 'ada' })
   const hostEnv = { ...env, MOSAIC_CONFIG: configDir, MOSAIC_DATA: dataRoot }
-  const { host, lines } = await startTemporaryHost({ env: hostEnv, words: ['--pm', '--business', BUSINESS] }, scope)
-  const control = scope.use(await openControl({ dataRoot, version }))
+  const host = await startTemporaryHost({ env: hostEnv, words: ['--pm', '--business', BUSINESS], signal }, scope)
+  const control = scope.use(await openControl({ dataRoot, version, signal }))
+  const asFounder = { cwd: project, env: hostEnv, extendEnv: false, cancelSignal: signal }
   return {
     root,
     project,
-    hostPid: host.pid ?? 0,
+    hostPid: host.pid,
     control,
-    mosaic: async (...args) => (await execa(process.execPath, [process.argv[1] ?? '', ...args], { cwd: project, env: hostEnv, extendEnv: false })).stdout,
-    git: (...args) => git(project, args),
-    async stop() {
+    async mosaic(...args) {
+      const { stdout } = await execa(process.execPath, [process.argv[1] ?? '', ...args], asFounder).catch((error: unknown) => {
+        signal.throwIfAborted()
+        throw error
+      })
+      return stdout
+    },
+    git: (...args) => git(project, args, signal),
+    stop() {
       control.close()
-      host.kill('SIGTERM')
-      const [code] = (await once(host, 'exit')) as [number | null]
-      if (code !== 0) throw new AppError('internal', `the demo's bus host ended with ${String(code)}`)
-      return lines.at(-1) ?? ''
+      return host.stop()
     },
     [Symbol.asyncDispose]: () => scope.close(),
   }
