@@ -44,7 +44,10 @@ function sliced<Row extends { readonly seq: number }>(rows: readonly Row[], afte
   return { rows: rows.filter(({ seq }) => seq > after && seq <= reached), reached: reached >= (rows.at(-1)?.seq ?? 0) ? null : reached }
 }
 
-const sourceOf = (log: readonly LogRow[], records: readonly TrailRow[]): TimelineSource => ({ log: (after) => sliced(log, after), trail: (after) => sliced(records, after) })
+const sourceOf = (log: readonly LogRow[], records: readonly TrailRow[]): TimelineSource => ({
+  log: (after) => sliced(log, after),
+  trail: (after) => sliced(records, after),
+})
 const page = (filter: TimelineFilter, log = LOG, records = TRAIL) => readTimelinePage(sourceOf(log, records), filter, new AbortController().signal)
 
 describe('the timeline', () => {

@@ -38,7 +38,10 @@ async function startHost(context: CliContext, { business, pm, detach }: StartOpt
       detach,
       env: context.env,
       say(text) {
-        if (!forPrograms(context)) { context.out.write(`${text}\n`); return; }
+        if (!forPrograms(context)) {
+          context.out.write(`${text}\n`)
+          return
+        }
         for (const line of text.split('\n')) context.out.note(line)
       },
       onReady: (row) => (forPrograms(context) ? context.out.emit(statusResult(context, row)) : undefined),
