@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import { AppError } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
-import { BUS_METHODS, type BusMethod, helloSchema } from '../protocol/bus.ts'
-import { type Call, PROTOCOL_VERSION } from '../protocol/common.ts'
+import { BUS_METHODS, type BusMethod, helloSchema, type MessageSend } from '../protocol/bus.ts'
+import { type Call, PROTOCOL_VERSION, SHORT_RESULT_BYTES } from '../protocol/common.ts'
 import { FRAME_LIMIT } from '../protocol/frame.ts'
 import type { CallServer } from '../protocol/serve-calls.ts'
 import type { Broker } from './broker.ts'
@@ -18,17 +18,11 @@ export interface BusCallsDeps<Peer> extends BusPorts<Peer> {
 const FIRST_FRAME_MS = 10_000
 const RECEIVE_MAX = 100
 
+/** Taken from a run, too, that has had all of its hour: there is one a REQUEST, and who asked waits for it. */
+const isShortResult = ({ class: kind, body }: MessageSend): boolean => kind === 'RESULT' && Buffer.byteLength(body) <= SHORT_RESULT_BYTES
+
 /** Methods whose every call may make the store write as much as the run pleases; what the others write is bounded by what there is. */
-const WRITING: ReadonlySet<BusMethod> = new Set([
-  'role.claim',
-  'message.send',
-  'task.create',
-  'task.assign',
-  'task.close',
-  'review.request',
-  'review.verdict',
-  'event.record',
-])
+const WRITING: ReadonlySet<BusMethod> = new Set(['role.claim', 'task.create', 'task.assign', 'task.close', 'review.request', 'review.verdict', 'event.record'])
 
 type Answer = (connection: Connection, params: Call['params'], signal: AbortSignal) => unknown
 
@@ -53,7 +47,10 @@ function createAnswers<Peer>({ broker, runnerWord, appendTranscript, stopSession
     'role.claim': on(BUS_METHODS['role.claim'], ({ principal }) => roles.claim(principal)),
     'role.release': on(BUS_METHODS['role.release'], ({ principal }) => roles.release(principal)),
     agents: on(BUS_METHODS.agents, () => roles.agents()),
-    'message.send': on(BUS_METHODS['message.send'], ({ principal }, params) => messages.send(principal, params)),
+    'message.send': on(BUS_METHODS['message.send'], ({ principal }, params) => {
+      if (!isShortResult(params)) broker.budget.assertRoom(principal)
+      return messages.send(principal, params)
+    }),
     'message.receive': on(BUS_METHODS['message.receive'], (connection, { waitMs = 0, max = RECEIVE_MAX }, signal) =>
       broker.receive(connection, { waitMs, max }, signal),
     ),

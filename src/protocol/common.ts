@@ -14,6 +14,8 @@ export const bytesAtMost = (limit: number): z.ZodType<string> => z.string().refi
 
 export const REQUEST_BYTES = 2048
 export const BODY_BYTES = 64 * 1024
+/** A RESULT up to this is taken in any hour. */
+export const SHORT_RESULT_BYTES = 4096
 export const PAGE_BYTES = 256 * 1024
 export const IN_FLIGHT = 64
 

@@ -1,7 +1,8 @@
 import type { ReceivedMessage } from '../protocol/rows.ts'
 
-/** protocol/common.ts has the same number (BODY_BYTES). */
+/** protocol/common.ts has the same numbers. */
 export const BODY_BYTES = 64 * 1024
+export const SHORT_RESULT_BYTES = 4096
 /** A line that a reader could take for the header of a message; `^` also stands after \r, U+2028 and U+2029. */
 const HEADER_LIKE = /^(?=[^\S\r\n]*message\s+\S+\s+from\s+\S+\s*,\s*class\s+\S+\s*:)/gimu
 

@@ -8,7 +8,7 @@ import { poll, type PollDeps } from './poll.ts'
 import type { TurnMarks } from './tools.ts'
 import type { Transcript } from './transcript.ts'
 import { judgeTurn, type Verdict } from './turn-rules.ts'
-import { toBody, toTurnText } from './turn-text.ts'
+import { BODY_BYTES, SHORT_RESULT_BYTES, toBody, toTurnText } from './turn-text.ts'
 
 const RECEIVE_WAIT_MS = 60_000
 
@@ -26,23 +26,30 @@ interface Reply {
   readonly failed?: boolean
 }
 
-/** Sends it until the host has taken it, or refuses it for good. */
-async function send({ broker, log, tries, retryMs, signal }: TurnDeps, message: ReceivedMessage, reply: Reply): Promise<void> {
+/** One try; null: the host has taken it. */
+async function trySend({ broker }: TurnDeps, message: ReceivedMessage, reply: Reply, limitBytes: number): Promise<AppError | null> {
+  try {
+    await broker.call('message.send', { to: message.from_instance, in_reply_to: message.id, ...reply, body: toBody(reply.body, limitBytes) })
+    return null
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    // after a lost connection the first try may have got there
+    return error.code === 'not-owed' ? null : error
+  }
+}
+
+/** Sends it until the host has taken it or refuses it for good. What is owed is tried for as long as the run lives: the next run is given it again. */
+async function send(deps: TurnDeps, message: ReceivedMessage, reply: Reply): Promise<void> {
+  const { log, tries, retryMs, signal } = deps
+  let limitBytes = BODY_BYTES
   for (let attempt = 1; ; attempt++) {
-    try {
-      await broker.call('message.send', { to: message.from_instance, in_reply_to: message.id, ...reply, body: toBody(reply.body) })
-      return
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error
-      // after a lost connection the first try may have got there
-      if (error.code === 'not-owed') return
-      log(`${reply.class} of message ${message.id} refused: ${error.code} (${messageOf(error)})`)
-      if (!CODES[error.code].retry || attempt >= tries) {
-        await acknowledge({ broker }, message)
-        return
-      }
-      await delay(retryMs, undefined, { signal })
-    }
+    const refusal = await trySend(deps, message, reply, limitBytes)
+    if (refusal === null) return
+    if (attempt === 1) log(`${reply.class} of message ${message.id} refused: ${refusal.code} (${messageOf(refusal)})`)
+    if (!CODES[refusal.code].retry || (reply.class === 'NOTE' && attempt >= tries)) return
+    // a short answer is taken from a run, too, that has had all of its hour
+    if (refusal.code === 'too-many-records') limitBytes = SHORT_RESULT_BYTES
+    await delay(retryMs, undefined, { signal })
   }
 }
 

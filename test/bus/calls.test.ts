@@ -278,6 +278,8 @@ test('a run whose hour is full may read and no longer write; others may, and it 
   await other.call('hello', { cap: 'r', protocol: 1 })
   const note = { to: 'reviewer', class: 'NOTE', body: 'hi' }
   expect(await mine.call('message.send', note)).toMatchObject({ ok: true })
+  const asked: string[] = []
+  for (const body of ['one', 'two']) asked.push((await at.broker.messages.send({ kind: 'founder', name: 'ada' }, { to: 'coder', class: 'REQUEST', body })).id)
   at.broker.budget.spend(coder.run, 20_000, 0)
   for (const [method, params] of [
     ['role.claim', {}],
@@ -286,6 +288,9 @@ test('a run whose hour is full may read and no longer write; others may, and it 
     ['review.request', { task: 't-1' }],
   ] as const)
     expect(await mine.call(method, params)).toMatchObject({ ok: false, error: 'too-many-records' })
+  const answer = (id: string | undefined, bytes: number): object => ({ to: 'founder', class: 'RESULT', in_reply_to: id, body: 'x'.repeat(bytes) })
+  expect(await mine.call('message.send', answer(asked[0], 4097))).toMatchObject({ ok: false, error: 'too-many-records' })
+  for (const id of asked) expect(await mine.call('message.send', answer(id, 4096))).toMatchObject({ ok: true })
   for (const method of ['agents', 'trail', 'message.receive', 'role.release']) expect(await mine.call(method)).toMatchObject({ ok: true })
   expect(await other.call('role.claim')).toMatchObject({ ok: true })
   nowMs += 3_600_001

@@ -24,7 +24,7 @@ function openService({ limits = () => LIMITS, record = () => Promise.resolve() }
     log: silentLog,
     failpoint: () => undefined,
     config: { current: () => ({ system: { limits: limits() } }), business: () => ({ id: 'acme', projects: { stack: { root: w.project, branch: 'main' } } }) },
-    store: { pushes: { list: () => [] }, reviews: { approvals: () => [] }, tasks: { list: () => [] } },
+    store: { pushes: { list: () => [] }, reviews: { approvals: () => [] }, tasks: { idsIn: () => [] } },
     broker: {
       budget: { assertRoom: () => undefined },
       permits: { has: () => true },

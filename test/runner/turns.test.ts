@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import type { ErrorCode } from '../../src/core/codes.ts'
+import { AppError } from '../../src/core/errors.ts'
 import type { ReceivedMessage } from '../../src/protocol/rows.ts'
 import type { TurnOutcome } from '../../src/runner/conversation.ts'
 import { RunEnd } from '../../src/runner/run-end.ts'
@@ -63,6 +65,40 @@ describe('takeTurns', () => {
 
   test('two failures are the RESULT, without an empty text', async () => {
     expect((await play([failed, failed, done])).said).toEqual([{ ...result, body: 'the turn failed: no', failed: true }, ack])
+  })
+
+  /** A host that refuses to take anything but acknowledgements, so many times. */
+  const refusing = (times: number, code: ErrorCode, isRefused: (body: string) => boolean = () => true): Pick<TurnDeps, 'broker'> & { said: unknown[] } => {
+    const said: unknown[] = []
+    let received = false
+    let left = times
+    const call = (method: string, params: object): Promise<unknown> => {
+      if (method === 'message.receive') {
+        if (received) return Promise.reject(new RunEnd('stopped', 'the end of the test'))
+        received = true
+        return Promise.resolve([message])
+      }
+      const isSend = 'body' in params && typeof params.body === 'string' && isRefused(params.body)
+      if (isSend && left-- > 0) return Promise.reject(new AppError(code, 'no'))
+      said.push({ method, ...params })
+      return Promise.resolve({})
+    }
+    return { broker: { call }, said }
+  }
+
+  test('what is owed is tried until the host takes it; what no try can mend is not', async () => {
+    const full = refusing(20, 'disk-full')
+    await play([done], full)
+    expect(full.said).toEqual([{ ...result, body: 'hi' }, ack])
+    const gone = refusing(20, 'unknown-recipient')
+    await play([done], gone)
+    expect(gone.said).toEqual([ack])
+  })
+
+  test('an answer that is too long for a run without any of its hour left is cut, not lost', async () => {
+    const spent = refusing(20, 'too-many-records', (body) => Buffer.byteLength(body) > 4096)
+    await play([{ ...done, text: `begin ${'x'.repeat(10_000)}` }], spent)
+    expect(spent.said).toMatchObject([{ ...result, body: expect.stringMatching(/^begin x+\n\[cut: /) as string }, ack])
   })
 
   test('once the run is ending no turn begins and none is concluded', async () => {
