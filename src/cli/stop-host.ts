@@ -1,49 +1,29 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
+import type { ProcessId } from '../core/proc.ts'
 
 /** As long as a host may take to end its sessions, and more. */
 const EXIT_TIMEOUT_MS = 60_000
 
-export interface HostProcess {
-  readonly pid: number
-  readonly start: string
-}
-
 /** Waits until the process of a host is gone: then its lock is free, too. */
-export async function waitUntilGone(host: HostProcess, signal: AbortSignal): Promise<void> {
+export async function waitUntilGone(host: ProcessId, signal: AbortSignal): Promise<void> {
   const { waitGone } = await import('../core/proc.ts')
   if (await waitGone(host, { timeoutMs: EXIT_TIMEOUT_MS, signal })) return
   throw new AppError('timeout', `the bus host (pid ${String(host.pid)}) was told to stop and still runs`, { hint: 'mosaic bus logs' })
 }
 
-function holds(pid: number, path: string): boolean {
-  try {
-    const links = readdirSync(`/proc/${String(pid)}/fd`).map((fd) => {
-      try {
-        return readlinkSync(`/proc/${String(pid)}/fd/${fd}`)
-      } catch {
-        return null // closed meanwhile
-      }
-    })
-    return links.includes(path)
-  } catch {
-    return false
-  }
-}
-
-/** The process that has the host lock open, by the pid in it; a pid that was given to another since has not. */
-export async function findHolder(dataRoot: string): Promise<HostProcess> {
-  const { startTimeOf } = await import('../core/proc.ts')
-  const path = join(realpathSync(dataRoot), 'bus-host', 'host.lock')
-  const pid = Number(/^\d+/.exec(readFileSync(path, 'utf8'))?.[0] ?? Number.NaN)
-  const start = Number.isNaN(pid) ? null : startTimeOf(pid)
-  if (start === null || !holds(pid, path)) throw new AppError('host-not-running', `no bus host holds ${path}`, { hint: 'mosaic bus start' })
-  return { pid, start }
+/** The process of the host that has this data root. Throws `host-not-running`. */
+export async function findHolder(dataRoot: string): Promise<ProcessId> {
+  const { findHolder: find, lockPathOf } = await import('../client/host-holder.ts')
+  const root = realpathSync(dataRoot)
+  const holder = find(root)
+  if (holder === null) throw new AppError('host-not-running', `no bus host holds ${lockPathOf(root)}`, { hint: 'mosaic bus start' })
+  return holder
 }
 
 /** Stops a host that speaks another version of the protocol: with it only the kernel's word is shared. SIGTERM stops it in order. */
-export async function stopBySignal(host: HostProcess, signal: AbortSignal): Promise<void> {
+export async function stopBySignal(host: ProcessId, signal: AbortSignal): Promise<void> {
   const { signalProcess } = await import('../core/kernel.ts')
   signalProcess(host, 'SIGTERM')
   await waitUntilGone(host, signal)

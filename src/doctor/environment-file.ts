@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
+import { allInstalledUnits } from '../service/installed.ts'
 import { readText } from './machine.ts'
 import type { Patient } from './patient.ts'
-import { findUnits } from './units.ts'
 
 interface UnitEnvironment {
   readonly variables: Readonly<Record<string, string>>
@@ -17,7 +17,7 @@ function parseEnvironmentFile(text: string): Record<string, string> {
 
 /** What the units of this machine would give a bus host. */
 export function readUnitEnvironment(patient: Pick<Patient, 'home' | 'env'>): UnitEnvironment {
-  const files = findUnits(patient).flatMap(({ environmentFile }) => environmentFile ?? [])
+  const files = allInstalledUnits(patient).flatMap(({ environmentFile }) => environmentFile ?? [])
   const read = files.map((path) => ({ path, text: readText(path) }))
   return {
     variables: Object.assign({}, ...read.map(({ text }) => parseEnvironmentFile(text ?? ''))) as Record<string, string>,

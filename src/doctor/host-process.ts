@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { findHolder } from '../client/host-holder.ts'
 
 /** A bus host as it is seen from outside. */
 export interface HostProcess {
@@ -10,51 +10,24 @@ export interface HostProcess {
   readonly cgroup: string
 }
 
-const PID_BYTES = 32
-
-export const lockPathOf = (root: string): string => join(root, 'bus-host', 'host.lock')
-
-/** The pid that a bus host wrote into its lock file, and the file's identity; null when there is no such file. */
-function readLock(path: string): { readonly pid: number; readonly ino: number } | null {
-  let fd: number
+/** Of /proc/PID; null when it is not ours to read, or gone. */
+function textOf(pid: number, file: string): string | null {
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch {
-    return null
-  }
-  try {
-    const stat = fstatSync(fd)
-    if (!stat.isFile() || stat.size > PID_BYTES) return null
-    return { pid: Number.parseInt(readFileSync(fd, 'utf8'), 10), ino: stat.ino }
-  } finally {
-    closeSync(fd)
-  }
-}
-
-const attempt = <T>(look: () => T): T | null => {
-  try {
-    return look()
+    return readFileSync(`/proc/${String(pid)}/${file}`, 'utf8')
   } catch {
     return null
   }
 }
 
-/** proc_locks(5): does this process hold a flock of that file? A pid alone may be anybody's by now. */
-function holds(pid: number, { ino }: { readonly ino: number }): boolean {
-  const line = new RegExp(`FLOCK +ADVISORY +WRITE +${String(pid)} [0-9a-f]+:[0-9a-f]+:${String(ino)} `)
-  return line.test(attempt(() => readFileSync('/proc/locks', 'utf8')) ?? '')
-}
-
-function environmentOf(pid: number): NodeJS.ProcessEnv | null {
-  const text = attempt(() => readFileSync(`/proc/${String(pid)}/environ`, 'utf8'))
-  if (text === null) return null
+function toEnvironment(text: string): NodeJS.ProcessEnv {
   const pairs = text.split('\0').filter((pair) => pair.includes('='))
   return Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]))
 }
 
-/** The bus host that holds the data root's lock, found without touching the lock: to try it would refuse a host that starts at this moment. */
+/** The bus host that holds the data root's lock. */
 export function findHost(root: string): HostProcess | null {
-  const lock = readLock(lockPathOf(root))
-  if (lock === null || !Number.isInteger(lock.pid) || !holds(lock.pid, lock)) return null
-  return { pid: lock.pid, env: environmentOf(lock.pid), cgroup: attempt(() => readFileSync(`/proc/${String(lock.pid)}/cgroup`, 'utf8')) ?? '' }
+  const holder = findHolder(root)
+  if (holder === null) return null
+  const environ = textOf(holder.pid, 'environ')
+  return { pid: holder.pid, env: environ === null ? null : toEnvironment(environ), cgroup: textOf(holder.pid, 'cgroup') ?? '' }
 }

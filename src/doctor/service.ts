@@ -1,18 +1,18 @@
 import { existsSync, lstatSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { messageOf } from '../core/errors.ts'
+import { allInstalledUnits, type InstalledUnit } from '../service/installed.ts'
 import { hasLinger } from '../service/places.ts'
 import { unitCommands } from '../service/running.ts'
 import { createSystemctl, isBooted } from '../service/systemctl.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
 import { managerOf } from './install.ts'
 import type { Patient } from './patient.ts'
-import { type FoundUnit, findUnits } from './units.ts'
 
-const reinstall = ({ scope }: FoundUnit): string => (scope === 'system' ? 'sudo mosaic service install --system' : 'mosaic service install --user')
+const reinstall = ({ scope }: InstalledUnit): string => (scope === 'system' ? 'sudo mosaic service install --system' : 'mosaic service install --user')
 
 /** A Node of a version manager is gone after its next upgrade, and the unit then fails with 203/EXEC. */
-function checkPrograms(unit: FoundUnit): Finding {
+function checkPrograms(unit: InstalledUnit): Finding {
   const missing = unit.programs.filter((path) => !existsSync(path))
   const remedy = reinstall(unit)
   if (missing.length > 0)
@@ -28,7 +28,7 @@ function checkPrograms(unit: FoundUnit): Finding {
   return ok(unit.name, unit.path)
 }
 
-function checkCredentials({ name, environmentFile }: FoundUnit): Finding[] {
+function checkCredentials({ name, environmentFile }: InstalledUnit): Finding[] {
   if (environmentFile === null) return []
   try {
     const { mode } = lstatSync(environmentFile)
@@ -39,7 +39,7 @@ function checkCredentials({ name, environmentFile }: FoundUnit): Finding[] {
   }
 }
 
-function checkState(unit: FoundUnit, { env }: Patient): Finding[] {
+function checkState(unit: InstalledUnit, { env }: Patient): Finding[] {
   if (!isBooted()) return []
   try {
     const { ActiveState, Result, StatusText } = createSystemctl(unit.scope, env).show(unit.name)
@@ -55,7 +55,7 @@ function checkState(unit: FoundUnit, { env }: Patient): Finding[] {
   }
 }
 
-function checkLinger({ scope, name }: FoundUnit): Finding[] {
+function checkLinger({ scope, name }: InstalledUnit): Finding[] {
   if (scope === 'system' || !isBooted()) return []
   const user = userInfo().username
   if (hasLinger(user)) return [ok(name, 'lingers: it runs without a login')]
@@ -65,7 +65,7 @@ function checkLinger({ scope, name }: FoundUnit): Finding[] {
 /** A host beside its unit has none of that unit's environment, credentials and supervision, and keeps the unit from starting. `pids`: main processes of the units. Pure. */
 export function judgeOutside(
   host: { readonly pid: number; readonly root: string } | null,
-  units: readonly { readonly unit: FoundUnit; readonly pid: number }[],
+  units: readonly { readonly unit: InstalledUnit; readonly pid: number }[],
 ): Finding[] {
   const idle = units.find(({ pid }) => pid === 0)
   if (host === null || idle === undefined || units.some(({ pid }) => pid === host.pid)) return []
@@ -74,9 +74,9 @@ export function judgeOutside(
   return [warn({ name, code: 'host-running', message, remedy: `mosaic bus stop && ${unitCommands({ scope, name }).start}` })]
 }
 
-function checkOutside(units: readonly FoundUnit[], { host, root, env }: Patient): Finding[] {
+function checkOutside(units: readonly InstalledUnit[], { host, root, env }: Patient): Finding[] {
   if (host === null || !isBooted()) return []
-  const pidOf = ({ scope, name }: FoundUnit): number => Number(createSystemctl(scope, env).show(name).MainPID ?? 0)
+  const pidOf = ({ scope, name }: InstalledUnit): number => Number(createSystemctl(scope, env).show(name).MainPID ?? 0)
   try {
     return judgeOutside(
       { pid: host.pid, root },
@@ -89,7 +89,7 @@ function checkOutside(units: readonly FoundUnit[], { host, root, env }: Patient)
 
 /** The units of bus hosts on this machine; that there is none is no fault. */
 export function checkService(patient: Patient): Finding[] {
-  const units = findUnits(patient)
+  const units = allInstalledUnits(patient)
   if (units.length === 0) {
     const how = isBooted() ? 'mosaic service install would make one' : 'systemd does not run this machine'
     return [ok('unit', `no unit is installed; ${how}`)]

@@ -12,6 +12,21 @@ export interface InstalledUnit {
   readonly business: string
   /** null: written before units said so. */
   readonly dataRoot: string | null
+  /** The programs of ExecStart: Node and our bin file. */
+  readonly programs: readonly string[]
+  readonly environmentFile: string | null
+}
+
+const unquote = (word: string): string => (word.startsWith('"') ? word.slice(1, -1).replace(/\\(.)/g, '$1') : word).replaceAll('%%', '%').replaceAll('$$', '$')
+
+function parseUnit(text: string): Pick<InstalledUnit, 'dataRoot' | 'programs' | 'environmentFile'> {
+  const valueOf = (key: string): string | null => new RegExp(`^${key}=(.*)$`, 'm').exec(text)?.[1] ?? null
+  const words = (valueOf('ExecStart') ?? '').match(/"(?:\\.|[^"\\])*"|\S+/g) ?? []
+  return {
+    dataRoot: valueOf(DATA_ROOT_KEY),
+    programs: words.slice(0, 2).map(unquote),
+    environmentFile: valueOf('EnvironmentFile')?.replace(/^-/, '').replaceAll('%%', '%') ?? null,
+  }
 }
 
 function namesIn(dir: string): string[] {
@@ -36,8 +51,10 @@ export function installedUnits(scope: Scope, user: { readonly home: string; read
   return namesIn(dir).flatMap((name) => {
     const path = join(dir, name)
     const text = textOf(path)
-    if (text?.startsWith(MARKER) !== true) return []
-    const dataRoot = new RegExp(`^${DATA_ROOT_KEY}=(.*)$`, 'm').exec(text)?.[1] ?? null
-    return [{ scope, name, path, business: businessOf(name), dataRoot }]
+    return text?.startsWith(MARKER) === true ? [{ scope, name, path, business: businessOf(name), ...parseUnit(text) }] : []
   })
 }
+
+/** Those of both managers. */
+export const allInstalledUnits = (user: Parameters<typeof installedUnits>[1]): InstalledUnit[] =>
+  (['system', 'user'] as const).flatMap((scope) => installedUnits(scope, user))

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createScrubber } from '../../src/doctor/scrub.ts'
+import { MARKER } from '../../src/service/unit.ts'
 import { World } from '../helpers/world.ts'
 
 let world: World
@@ -29,7 +30,7 @@ test('a bug report has checks, machine, configuration and log, and no secret in 
   world.configure()
   world.write(
     join(world.home, '.config/systemd/user/mosaic-acme.service'),
-    `[Service]\nExecStart=/usr/bin/node x\nEnvironmentFile=${world.write(join(world.root, 'acme.env'), `PLAIN_NAME=${SECRETS.unit}\n`)}\n`,
+    `${MARKER}\n[Service]\nExecStart=/usr/bin/node x\nEnvironmentFile=${world.write(join(world.root, 'acme.env'), `PLAIN_NAME=${SECRETS.unit}\n`)}\n`,
   )
   mkdirSync(join(world.data, 'bus-host'), { recursive: true, mode: 0o700 })
   const lines = [

@@ -8,6 +8,7 @@ import { FAILING_SYSTEMS } from '../../fixtures/doctor/messages.ts'
 import { packageRoot } from '../../src/core/paths.ts'
 import { CATEGORIES, type CheckRow, isCategory } from '../../src/doctor/check.ts'
 import { remedyForOwner } from '../../src/doctor/data-root.ts'
+import { MARKER } from '../../src/service/unit.ts'
 import { PROGRAM, World } from '../helpers/world.ts'
 
 let world: World
@@ -140,7 +141,7 @@ test('programs and credentials that roles need, where the bus host would look', 
   expect(having.find('acme/pm.old')).toMatchObject({ state: 'fail', message: expect.stringContaining('expired') as string })
   expect(having.find('claude-code')).toMatchObject({ state: 'fail', code: 'no-session-credential' })
   const unit = { path: join(world.home, '.config/systemd/user/mosaic-acme.service'), env: join(world.root, 'acme.env') }
-  world.write(unit.path, `[Service]\nExecStart=${process.execPath} ${PROGRAM} bus start\nEnvironmentFile=-${unit.env}\n`)
+  world.write(unit.path, `${MARKER}\n[Service]\nExecStart=${process.execPath} ${PROGRAM} bus start\nEnvironmentFile=-${unit.env}\n`)
   world.write(unit.env, '# none\nCLAUDE_CODE_OAUTH_TOKEN="unit-secret"\n')
   const unitEnv = await doctor(['harness'], { MOSAIC_CLAUDE_BIN: claude })
   expect(unitEnv.find('claude-code')?.code).not.toBe('no-session-credential')
@@ -280,11 +281,18 @@ test('a unit whose Node has gone, and a credentials file that others can read', 
   const env = world.write(join(world.root, 'acme.env'), '')
   chmodSync(env, 0o644)
   const path = join(world.home, '.config/systemd/user/mosaic-acme.service')
-  world.write(path, `[Service]\nExecStart=/nonexistent/node ${PROGRAM} bus start --business acme\nEnvironmentFile=-${env}\n`)
+  world.write(path, `${MARKER}\n[Service]\nExecStart=/nonexistent/node ${PROGRAM} bus start --business acme\nEnvironmentFile=-${env}\n`)
   const { code, checks } = await doctor(['service'])
   expect(code).toBe(1)
   expect(checks).toContainEqual(
     expect.objectContaining({ state: 'fail', code: 'program-missing', message: expect.stringContaining('/nonexistent/node') as string }),
   )
   expect(checks).toContainEqual(expect.objectContaining({ state: 'warn', remedy: `chmod 600 ${env}` }))
+})
+
+test("a unit of another product's is not judged, whatever its name", async () => {
+  const path = join(world.home, '.config/systemd/user/mosaic-browser.service')
+  world.write(path, '[Service]\nExecStart=/nonexistent/browser\nEnvironmentFile=/etc/hostname\n')
+  const { code, checks } = await doctor(['service'])
+  expect([code, checks.map(({ name }) => name)]).toEqual([0, ['unit']])
 })

@@ -195,7 +195,7 @@ test('the unit of a process is the innermost service of its cgroup, and a login 
 })
 
 test('doctor: a host beside a unit that does not run, and none that the unit runs', () => {
-  const unit = { scope: 'user' as const, name: 'mosaic-acme.service', path: '', programs: [], environmentFile: null, user: null, dataRoot: null }
+  const unit = { scope: 'user' as const, name: 'mosaic-acme.service', path: '', business: 'acme', programs: [], environmentFile: null, dataRoot: null }
   const host = { pid: 7, root: '/d' }
   const remedy = 'mosaic bus stop && systemctl --user start mosaic-acme.service'
   expect(judgeOutside(host, [{ unit, pid: 0 }])).toMatchObject([{ state: 'warn', code: 'host-running', remedy }])

@@ -31,7 +31,7 @@ function toLogLine(line: string): string {
 
 /** The unit that runs the host of this data root, or, while none runs, the one that is installed for it. */
 async function unitFor({ env, home }: CliContext, dataRoot: string): Promise<RunningUnit | null> {
-  const [{ unitOfHost }, { findHolder }, { installedUnits }] = await Promise.all([
+  const [{ unitOfHost }, { findHolder }, { allInstalledUnits }] = await Promise.all([
     import('../host-unit.ts'),
     import('../stop-host.ts'),
     import('../../service/installed.ts'),
@@ -41,7 +41,7 @@ async function unitFor({ env, home }: CliContext, dataRoot: string): Promise<Run
     () => null,
   )
   if (pid !== null) return unitOfHost(pid, env)
-  return (['user', 'system'] as const).flatMap((scope) => installedUnits(scope, { home, env })).find((unit) => unit.dataRoot === dataRoot) ?? null
+  return allInstalledUnits({ home, env }).find((unit) => unit.dataRoot === dataRoot) ?? null
 }
 
 /** Under a unit the log goes to the journal, and host.log is that of another day, or of none. */
