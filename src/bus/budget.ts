@@ -1,9 +1,8 @@
 import type { Clock } from '../core/clock.ts'
+import { HOUR_MS } from '../core/duration.ts'
 import { AppError } from '../core/errors.ts'
 import type { Principal } from '../protocol/common.ts'
 import type { BrokerStore } from './ports.ts'
-
-const HOUR_MS = 3_600_000
 
 /** Far above honest work, and little enough that a run in a loop does not fill the disk. */
 const AN_HOUR = { records: 20_000, bytes: 64 * 1024 * 1024 }

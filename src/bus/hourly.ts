@@ -1,6 +1,5 @@
 import type { Clock } from '../core/clock.ts'
-
-const HOUR_MS = 3_600_000
+import { HOUR_MS } from '../core/duration.ts'
 
 /** So many acts in any hour for each key. In memory: its keys are runs, and no run outlives its host. */
 export interface Hourly {

@@ -65,3 +65,6 @@ export const shortTime = (at: string): string =>
 
 /** The text with a newline at its end, or nothing. */
 export const block = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`)
+
+/** As much of a commit's id as people are shown. */
+export const shortOid = (oid: string): string => oid.slice(0, 12)

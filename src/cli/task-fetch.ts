@@ -1,8 +1,7 @@
 import { escapeLine } from '../core/escape.ts'
 import type { CliContext, Input, Result } from './context.ts'
+import { shortOid } from './render.ts'
 import { doneResult } from './results.ts'
-
-const SHORT_OID = 12
 
 interface Shown {
   readonly acting: readonly string[]
@@ -25,9 +24,5 @@ export async function fetchTask(context: CliContext, input: Input): Promise<Resu
   for (const line of warningsOf(found)) context.out.note(`warning: ${line}`)
   const judged = approved ? 'approved' : 'not approved'
   const data = { task, project, push, commit, approved, branch, repository: into, acting, complete }
-  return doneResult(
-    data,
-    `${escapeLine(branch)} is ${commit.slice(0, SHORT_OID)} (push ${push}, ${judged}) in ${escapeLine(into.replace(/\/\.git$/, ''))}`,
-    branch,
-  )
+  return doneResult(data, `${escapeLine(branch)} is ${shortOid(commit)} (push ${push}, ${judged}) in ${escapeLine(into.replace(/\/\.git$/, ''))}`, branch)
 }

@@ -15,7 +15,7 @@ export interface Explained {
   readonly origin: 'file' | 'default' | '--data-root' | '$MOSAIC_DATA'
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
+const hasKeys = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
 
 interface ObjectSchema {
   readonly properties?: Readonly<Record<string, ObjectSchema>>
@@ -35,7 +35,7 @@ function valueAt(effective: unknown, path: readonly string[], key: string, kind:
   let value = effective
   for (const [at, name] of path.entries()) {
     const isKnown = Object.hasOwn(schema?.properties ?? {}, name)
-    if (at === path.length - 1 && isKnown && isObject(value) && value[name] === undefined) return null
+    if (at === path.length - 1 && isKnown && hasKeys(value) && value[name] === undefined) return null
     value = step(value, name, key)
     schema = schemaAt(schema, name)
   }
@@ -43,8 +43,8 @@ function valueAt(effective: unknown, path: readonly string[], key: string, kind:
 }
 
 function step(value: unknown, name: string, key: string): unknown {
-  if (isObject(value) && Object.hasOwn(value, name)) return value[name]
-  const keys = isObject(value) ? Object.keys(value) : []
+  if (hasKeys(value) && Object.hasOwn(value, name)) return value[name]
+  const keys = hasKeys(value) ? Object.keys(value) : []
   throw new AppError('key-not-found', `the configuration has no key ${key}: unknown ${name}${suggestion(name, keys)}`, { hint: 'mosaic config show' })
 }
 

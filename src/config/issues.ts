@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isObject } from '../core/objects.ts'
 import { suggestion, nearest } from './nearest.ts'
 import type { KeyPath, Source } from './source.ts'
 import type { ConfigProblem } from './problem.ts'
@@ -44,8 +45,6 @@ function expectation(issue: z.core.$ZodRawIssue): string {
   if (issue.code === 'invalid_value') return `expected ${listed(issue.values)}`
   return 'expected another value'
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The value at a path and whether its key is there; own keys only. */
 function lookUp(data: unknown, path: KeyPath): { readonly present: boolean; readonly value: unknown } {

@@ -1,7 +1,4 @@
-import { isId } from '../core/ids.ts'
-
-const LONGEST = 32
-const RESERVED: readonly string[] = ['founder', 'host']
+import { ID_LENGTH, isId, RESERVED_IDS } from '../core/ids.ts'
 
 /** A valid id made of any name: `My Stack.js` becomes `my-stack-js`. The fallback is for names without a usable character. */
 export function toId(name: string, fallback: string): string {
@@ -10,9 +7,9 @@ export function toId(name: string, fallback: string): string {
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^[^a-z]+/, '')
-    .slice(0, LONGEST)
+    .slice(0, ID_LENGTH)
     .replace(/-+$/, '')
-  return isId(plain) && !RESERVED.includes(plain) ? plain : fallback
+  return isId(plain) && !RESERVED_IDS.includes(plain) ? plain : fallback
 }
 
 /** The same, but none of the names that are taken. */

@@ -11,16 +11,16 @@ export interface Repository {
 const DEFAULT_BRANCH = 'main'
 const statOf = (path: string) => statSync(path, { throwIfNoEntry: false })
 
-/** In a work tree or submodule `.git` is a file that names the real folder (gitrepository-layout(5)). */
-function gitDirectory(dotGit: string): string {
+/** In a work tree or submodule `.git` is a file that names the real folder (gitrepository-layout(5)); null when it names none. */
+export function gitDirectory(dotGit: string): string | null {
   if (statOf(dotGit)?.isDirectory() === true) return dotGit
   const target = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, 'utf8'))?.[1]
-  return target === undefined ? dotGit : resolve(dirname(dotGit), target)
+  return target === undefined ? null : resolve(dirname(dotGit), target)
 }
 
 function branchOf(dotGit: string): string {
   try {
-    return /^ref: refs\/heads\/(.+)$/m.exec(readFileSync(join(gitDirectory(dotGit), 'HEAD'), 'utf8'))?.[1] ?? DEFAULT_BRANCH
+    return /^ref: refs\/heads\/(.+)$/m.exec(readFileSync(join(gitDirectory(dotGit) ?? dotGit, 'HEAD'), 'utf8'))?.[1] ?? DEFAULT_BRANCH
   } catch {
     return DEFAULT_BRANCH
   }

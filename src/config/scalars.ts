@@ -1,19 +1,17 @@
 import { z } from 'zod'
 import { parseDuration, parseSize } from '../core/duration.ts'
-import { ID_PATTERN, isId } from '../core/ids.ts'
+import { ID_LENGTH, ID_PATTERN, isId, RESERVED_IDS } from '../core/ids.ts'
 import { isAnchored } from './paths.ts'
 
 // A message that begins with `expected` gets what was found instead added to it (issues.ts).
 
-const RESERVED: readonly string[] = ['founder', 'host']
-const ID_LENGTH = 32
 /** setTimeout counts in 31 bits: anything longer would fire at once. */
 const LONGEST_MS = 24 * 86_400_000
 const DURATION = { pattern: '^\\d{1,9}(ms|s|m|h|d)$', examples: ['10m', '2h', '30d'] }
 
 /** Why this name is no id; undefined when it is one. */
 function idFault(name: string): string | undefined {
-  if (RESERVED.includes(name)) return `${name} is reserved`
+  if (RESERVED_IDS.includes(name)) return `${name} is reserved`
   if (!isId(name)) return `${JSON.stringify(name)} is no id: expected ${ID_PATTERN.source}, at most ${String(ID_LENGTH)} characters`
   return undefined
 }

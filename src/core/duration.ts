@@ -1,4 +1,6 @@
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+export const HOUR_MS = 3_600_000
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: HOUR_MS, d: 24 * HOUR_MS }
 const PATTERN = /^(\d{1,9})(ms|s|m|h|d)$/
 
 /** `10m`, `2h`, `30d`, `1500ms` as milliseconds; undefined when it is no duration. */

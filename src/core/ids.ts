@@ -10,7 +10,9 @@ export type Id = Branded<'id'>
 
 export const RUN_ID_PATTERN = /^r[0-9a-f]{12}$/
 export const ID_PATTERN = /^[a-z](-?[a-z0-9])*$/
-const ID_LENGTH = 32
+export const ID_LENGTH = 32
+/** Senders that are no instance. */
+export const RESERVED_IDS: readonly string[] = ['founder', 'host']
 
 export const isRunId = (text: string): text is RunId => RUN_ID_PATTERN.test(text)
 export const isId = (text: string): text is Id => text.length <= ID_LENGTH && ID_PATTERN.test(text)

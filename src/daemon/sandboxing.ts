@@ -1,7 +1,6 @@
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import type { RunHelper } from '../core/run-helper.ts'
 import type { Log } from '../core/log.ts'
+import { findOnPath } from '../core/programs.ts'
 import type { Config, RoleConfig } from '../config/types.ts'
 import type { LocatedHarness } from '../harness/contract.ts'
 import { RUNNER } from '../launch/bundle.ts'
@@ -106,17 +105,12 @@ interface Tools {
   readonly probe: Probe
 }
 
-/** The first bwrap on PATH, else /usr/bin/bwrap, unless the configuration names one. */
-function findBwrap({ env }: SandboxingDeps): string | null {
-  const dirs = (env.PATH ?? '').split(delimiter).filter((dir) => dir.startsWith('/'))
-  return dirs.map((dir) => join(dir, 'bwrap')).find((path) => existsSync(path)) ?? null
-}
-
 /** One bubblewrap and its probe, made anew when a reload names another. */
 function createTools(deps: SandboxingDeps, runnerNode: string): () => Tools {
   let made: { readonly path: string | null; readonly tools: Tools } | undefined
   return () => {
-    const path = deps.config().system.bwrap ?? findBwrap(deps)
+    // without one on PATH it is /usr/bin/bwrap
+    const path = deps.config().system.bwrap ?? findOnPath('bwrap', deps.env.PATH)
     if (made === undefined || made.path !== path) {
       const bwrap = createBwrap(path)
       made = { path, tools: { bwrap, probe: createProbe({ bwrap, scratchDir: deps.busHost, runnerNode, forbidden: forbiddenOf(deps), log: deps.log }) } }

@@ -1,21 +1,16 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { inUnits, RESERVE_SHARE, reserveBytesOf } from '../core/disk-room.ts'
 import { errnoOf } from '../core/errors.ts'
 import { fail, type Finding, ok, warn } from './check.ts'
 import type { Patient } from './patient.ts'
 
-const GIB = 1024 ** 3
-/** Below either, no session is launched. */
-const RESERVE_BYTES = 2 * GIB
-const RESERVE_SHARE = 0.05
 const TIGHT = 2
-
-const inGiB = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`
 
 /** Pure. */
 export function judgeSpace(path: string, freeBytes: number, totalBytes: number): Finding {
-  const neededBytes = Math.max(RESERVE_BYTES, totalBytes * RESERVE_SHARE)
-  const message = `${inGiB(freeBytes)} of ${inGiB(totalBytes)} are free at ${path}; launches need ${inGiB(neededBytes)}`
+  const neededBytes = reserveBytesOf(totalBytes)
+  const message = `${inUnits(freeBytes)} of ${inUnits(totalBytes)} are free at ${path}; launches need ${inUnits(neededBytes)}`
   const remedy = 'mosaic gc shows what can go (--apply removes it), or move the data root: dataRoot in system.yaml'
   if (freeBytes < neededBytes) return fail({ name: 'space', code: 'disk-full', message, remedy })
   if (freeBytes < TIGHT * neededBytes) return warn({ name: 'space', code: 'disk-full', message, remedy })

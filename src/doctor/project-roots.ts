@@ -1,18 +1,17 @@
-import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { gitDirectory } from '../config/repository.ts'
 import type { BusinessConfig } from '../config/types.ts'
 import { errnoOf, messageOf } from '../core/errors.ts'
 import { fail, type Finding, ok } from './check.ts'
 import type { Patient } from './patient.ts'
 
-/** gitrepository-layout(5): `.git` is a folder, or a file that names one; a bare repository is its own. Files alone are read: git runs nothing here. */
+/** A bare repository is its own. Files alone are read: git runs nothing here. */
 function gitDirOf(root: string): string | null {
   const dotGit = join(root, '.git')
-  const stat = statSync(dotGit, { throwIfNoEntry: false })
-  if (stat === undefined) return existsSync(join(root, 'HEAD')) && existsSync(join(root, 'objects')) ? root : null
-  if (stat.isDirectory()) return existsSync(join(dotGit, 'HEAD')) ? dotGit : null
-  const target = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, 'utf8'))?.[1]
-  return target === undefined ? null : resolve(dirname(dotGit), target)
+  if (!existsSync(dotGit)) return existsSync(join(root, 'HEAD')) && existsSync(join(root, 'objects')) ? root : null
+  const found = gitDirectory(dotGit)
+  return found === dotGit && !existsSync(join(dotGit, 'HEAD')) ? null : found
 }
 
 /** Of a linked work tree the branches are in the repository that it belongs to. */

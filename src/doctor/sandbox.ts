@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { AppError, errnoOf, messageOf } from '../core/errors.ts'
+import { findOnPath } from '../core/programs.ts'
 import { createBwrap } from '../sandbox/bwrap.ts'
 import { createProbe } from '../sandbox/probe.ts'
 import { ensureRunnerNode } from '../sandbox/runner-node.ts'
@@ -12,10 +12,7 @@ import type { Patient } from './patient.ts'
 import { diagnose, type MachineFacts } from './remedies.ts'
 
 /** As a bus host chooses it. */
-function findBwrap({ config, hostEnv }: Pick<Patient, 'config' | 'hostEnv'>): string | null {
-  const dirs = (hostEnv.PATH ?? '').split(delimiter).filter((dir) => dir.startsWith('/'))
-  return config?.system.bwrap ?? dirs.map((dir) => join(dir, 'bwrap')).find((path) => existsSync(path)) ?? null
-}
+const bwrapOf = ({ config, hostEnv }: Patient): string | null => config?.system.bwrap ?? findOnPath('bwrap', hostEnv.PATH)
 
 function forbiddenOf({ config, configDir, root, home }: Patient): { readonly trees: readonly string[]; readonly home: string } {
   const projects = [...(config?.businesses.values() ?? [])].flatMap((business) => Object.values(business.projects).map((project) => project.root))
@@ -62,7 +59,7 @@ function toFailure(error: unknown, machine: MachineFacts, named: boolean): Findi
 
 /** One real run of the real policy. */
 async function checkPolicy(patient: Patient, machine: MachineFacts): Promise<Finding[]> {
-  const bwrap = createBwrap(findBwrap(patient))
+  const bwrap = createBwrap(bwrapOf(patient))
   const scratch = await makeScratch(patient)
   if ('why' in scratch) return [withoutScratch(scratch.why)]
   const scratchDir = scratch.path

@@ -1,3 +1,4 @@
+import { isObject } from '../core/objects.ts'
 import { createEventReader } from './events.ts'
 
 /** Tokens as the provider counts them: `input` without what was read from or written to its cache. */
@@ -33,7 +34,6 @@ const FIELDS = {
   cacheWriteTokens: 'cache_creation_input_tokens',
 } as const satisfies Readonly<Record<keyof Usage, string>>
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
 /** Later counts replace earlier ones: they are totals of the whole answer. */

@@ -1,10 +1,8 @@
 import { statfs } from 'node:fs/promises'
+import { inUnits, reserveBytesOf } from '../core/disk-room.ts'
 import { AppError, messageOf } from '../core/errors.ts'
 import type { Availability } from '../harness/availability.ts'
 import type { GateFacts, GateInstance } from './gate.ts'
-
-const RESERVE_BYTES = 2 * 1024 ** 3
-const RESERVE_SHARE = 0.05
 
 interface FactsDeps {
   readonly dataRoot: string
@@ -28,12 +26,10 @@ async function lookAtSandbox(deps: FactsDeps, role: string): Promise<Unavailable
   }
 }
 
-const inGiB = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`
-
 /** No launches with less than 2 GiB or 5 % of the data root's disk free. */
 export function judgeDisk(freeBytes: number, totalBytes: number): Unavailable {
-  if (freeBytes >= RESERVE_BYTES && freeBytes >= totalBytes * RESERVE_SHARE) return null
-  return { code: 'disk-full', why: `${inGiB(freeBytes)} of ${inGiB(totalBytes)} are free, and a launch needs 2 GiB and 5 %` }
+  if (freeBytes >= reserveBytesOf(totalBytes)) return null
+  return { code: 'disk-full', why: `${inUnits(freeBytes)} of ${inUnits(totalBytes)} are free, and a launch needs 2 GiB and 5 %` }
 }
 
 async function lookAtDisk(dataRoot: string): Promise<Unavailable> {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ErrorCode } from '../core/codes.ts'
+import { isObject } from '../core/objects.ts'
 
 export const PROTOCOL_VERSION = 1
 
@@ -20,7 +21,6 @@ export const requestIdSchema = z.union([z.string().max(200), z.number()])
 export type RequestId = z.infer<typeof requestIdSchema>
 
 /** A request on the bus and control sockets, before its method's own schema. */
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 /** Kept as it came: a record schema would drop a key `__proto__` before the method's own schema can refuse it. */
 const paramsSchema = z.custom<Record<string, unknown>>(isObject).default({})
 export const callSchema = z.strictObject({ id: requestIdSchema, method: z.string().max(64), params: paramsSchema })

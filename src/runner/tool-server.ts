@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { messageOf } from '../core/errors.ts'
+import { isObject } from '../core/objects.ts'
 import type { CallTool } from '../harness/contract.ts'
 import { createLineDecoder, parseFrame, toFrame } from '../protocol/frame.ts'
 
@@ -14,8 +15,6 @@ interface ToolServerDeps {
   /** The tools that this session has, with their JSON schemas. */
   readonly listTools: () => Promise<unknown>
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** `{"list":true}` → the tools; `{"tool","args"}` → its answer. */
 async function answerTo({ callTool, listTools }: ToolServerDeps, frame: Readonly<Record<string, unknown>>): Promise<unknown> {

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type InitRequest, writeTemplate } from '../../src/config/init.ts'
 import { toId } from '../../src/config/names.ts'
-import { isOnPath } from '../../src/config/programs.ts'
 import { TEMPLATES } from '../../src/config/templates.ts'
 import { createWorld, refusalOf, type World } from './world.ts'
 
@@ -115,15 +114,4 @@ it('toId makes ids of any name', () => {
     'a'.repeat(32),
     'project',
   ])
-})
-
-it('isOnPath finds executable files alone', () => {
-  const world = createWorld()
-  const file = world.write('bin/claude', '#!/bin/sh\n')
-  mkdirSync(join(world.root, 'bin', 'pi'))
-  expect(isOnPath('claude', `${world.root}/bin`)).toBe(false)
-  chmodSync(file, 0o755)
-  expect(isOnPath('claude', `/nowhere:${world.root}/bin`)).toBe(true)
-  expect(isOnPath('pi', `${world.root}/bin`)).toBe(false)
-  expect(isOnPath('claude', undefined)).toBe(false)
 })

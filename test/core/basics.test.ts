@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { CODES, isErrorCode } from '../../src/core/codes.ts'
+import { inUnits } from '../../src/core/disk-room.ts'
 import { parseDuration, parseSize } from '../../src/core/duration.ts'
 import { AppError, codeOf, errnoOf } from '../../src/core/errors.ts'
 import { createRunId, isId, isRunId } from '../../src/core/ids.ts'
@@ -16,6 +17,16 @@ test.each([
   ['0s', 0],
 ])('%s is %d ms', (text, ms) => {
   expect(parseDuration(text)).toBe(ms)
+})
+test.each([
+  [0, '0.0 KiB'],
+  [812 * 1024, '812.0 KiB'],
+  [64 * 1024 ** 2 - 1, '64.0 MiB'],
+  [1024 ** 3 - 1, '1.0 GiB'],
+  [5.4 * 1024 ** 3, '5.4 GiB'],
+  [4000 * 1024 ** 4, '4000.0 TiB'],
+])('%d bytes are %s', (bytes, text) => {
+  expect(inUnits(bytes)).toBe(text)
 })
 test.each(['soon', '10', 'm', '-1s', '1.5h', '10 m', '10mm', '9999999999s'])('%j is no duration', (text) => {
   expect(parseDuration(text)).toBeUndefined()

@@ -60,6 +60,9 @@ test('the demo tells its story to the end, and leaves nothing', async () => {
   const ran = await place.json(['demo'], { env: { TMPDIR: place.tmp } })
   expect(ran).toMatchObject({ code: 0, data: { left: null } })
   const scenes = (ran.data as { scenes: { beats: { text: string; outcome: string }[] }[] }).scenes
-  expect(scenes.at(-1)?.beats.at(-1)).toMatchObject({ text: 'mosaic bus stop', outcome: expect.stringMatching(/^stopped; the trail ends at [0-9a-f]{64}$/) as unknown })
+  expect(scenes.at(-1)?.beats.at(-1)).toMatchObject({
+    text: 'mosaic bus stop',
+    outcome: expect.stringMatching(/^stopped; the trail ends at [0-9a-f]{64}$/) as unknown,
+  })
   expect([readdirSync(place.tmp), processesOf(place.root)]).toEqual([[], []])
 })

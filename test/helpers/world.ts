@@ -199,7 +199,7 @@ export class World implements AsyncDisposable {
   /** Sends a REQUEST as the founder; the body of its RESULT, also of one that says that it failed. */
   async ask(instance: string, text: string): Promise<string> {
     const { data, error } = await this.json(['ask', instance, '-', '--timeout', '50s'], { input: text })
-    if (data === undefined) throw new Error(`mosaic ask ${instance}: ${JSON.stringify(error)}`)
+    if ((error as unknown) !== undefined) throw new Error(`mosaic ask ${instance}: ${JSON.stringify(error)}`)
     return (data as { result: { body: string } }).result.body
   }
 

@@ -29,17 +29,17 @@ async function run(context: CliContext, input: Input): Promise<Result> {
   if (process.getuid?.() === 0)
     throw new AppError('runs-as-root', 'a founder is no root: the bus host never runs as root', { hint: 'runuser -u NAME -- mosaic init' })
   const { env, home, cwd, options, out } = context
-  const [{ writeTemplate }, { resolveConfigDir }, { isOnPath }] = await Promise.all([
+  const [{ writeTemplate }, { resolveConfigDir }, { findOnPath }] = await Promise.all([
     import('../../config/init.ts'),
     import('../../config/paths.ts'),
-    import('../../config/programs.ts'),
+    import('../../core/programs.ts'),
   ])
   const dir = resolve(cwd, input.args[0] ?? '.')
   assertDirectory(dir)
   const template = input.text('template') ?? 'solo'
   if (!isTemplate(template)) throw toUsage(`there is no template ${template}`)
   const result = await writeTemplate(
-    { hasProgram: (program) => isOnPath(program, env.PATH) },
+    { hasProgram: (program) => findOnPath(program, env.PATH) !== null },
     {
       configDir: resolveConfigDir(env, home),
       home,

@@ -3,10 +3,9 @@ import { escapeLine } from '../../core/escape.ts'
 import type { RepositoryRow } from '../../protocol/rows.ts'
 import type { CliContext, CommandSpec, Input, Result } from '../context.ts'
 import { toUsage } from '../parse.ts'
-import { table } from '../render.ts'
+import { shortOid, table } from '../render.ts'
 import { doneResult, listResult } from '../results.ts'
 
-const SHORT_OID = 12
 const GATE_CLOSED = 6
 
 const stateOf = ({ main, mainDiverged, problem }: RepositoryRow): string =>
@@ -17,7 +16,7 @@ function toResult(context: CliContext, rows: readonly RepositoryRow[]): Result {
     context.out.note(`${project}: ${branch} of ${root} was rewritten; main stays where it was (main-diverged)`)
     context.out.note(`hint: mosaic repo sync ${project} --force`)
   }
-  const cells = rows.map((row) => [row.project, row.main?.slice(0, SHORT_OID), stateOf(row), row.tasks, row.branch, row.root])
+  const cells = rows.map((row) => [row.project, row.main === null ? null : shortOid(row.main), stateOf(row), row.tasks, row.branch, row.root])
   return listResult(
     rows,
     (row) => row.project,
@@ -34,7 +33,7 @@ async function wouldForce(context: CliContext, project: string): Promise<Result>
   const row = (await (await context.control()).call('repo.list', {})).find((found) => found.project === project)
   if (row === undefined) throw new AppError('project-not-found', `no project is called ${JSON.stringify(project)}`, { hint: 'mosaic repo list' })
   if (row.problem !== null) throw new AppError('checkout-failed', row.problem)
-  const at = row.main === null ? '' : ` from ${row.main.slice(0, SHORT_OID)}`
+  const at = row.main === null ? '' : ` from ${shortOid(row.main)}`
   const line = row.mainDiverged ? `would move main of ${project}${at} to ${row.branch} of ${row.root}` : `main of ${project} would stay where it is`
   return doneResult(row, escapeLine(line), project)
 }

@@ -1,5 +1,6 @@
 import { AppError } from '../../core/errors.ts'
 import { escapeLine } from '../../core/escape.ts'
+import { shortOid } from '../render.ts'
 import type { Stage } from './stage.ts'
 
 /** One line of the story: what is tried, and what came of it. */
@@ -102,7 +103,7 @@ async function* judge(stage: Stage): AsyncIterable<Beat> {
   const diff = await ask(stage, 'reviewer', `RUN cd project && git fetch -q mosaic ${TASK} && git show --stat --format=%s FETCH_HEAD | cat`)
   yield { text: 'reviewer fetches the very commit and reads it', outcome: line(diff) }
   await tool(stage, 'reviewer', 'verdict', { request: request.request, commit: request.commit, verdict: 'approve', note: 'reads well' })
-  yield { text: `reviewer: approve ${request.commit.slice(0, 12)}`, outcome: 'recorded' }
+  yield { text: `reviewer: approve ${shortOid(request.commit)}`, outcome: 'recorded' }
   const closed = await tool(stage, 'pm', 'task_close', { task: TASK })
   yield { text: `pm: close ${TASK}`, outcome: text(closed.state) }
   await stage.mosaic('task', 'fetch', TASK)
