@@ -9,6 +9,8 @@ export const LOW_BYTES = 512 * 1024 * 1024
 /** Trees are measured only when the disk is filling up: a walk costs. */
 export const WATCH_BYTES = 2 * 1024 ** 3
 const INTERVAL_MS = 10_000
+/** Who grew by less is not ended: that would give no room. */
+const MIN_BYTES = 16 * 1024 ** 2
 /** Between two measurements, where there is no earlier one to compare with. */
 const PAUSE_MS = 500
 
@@ -41,18 +43,18 @@ interface Suspect {
 }
 
 /**
- * Who fills the disk: the run that grew most. What cannot be measured is no alibi, since anybody can close a directory: unless the growth
- * that was seen explains half of what the disk lost, it was a run that hides some of it. null: nobody has grown, and nobody hides.
+ * Who fills the disk: the run that grew most. What cannot be measured is no alibi, since anybody can close a directory: when what all runs grew
+ * explains less than half of what the disk lost, it was a run that hides some of it. null: it is nobody's doing that can be told, and who grew a
+ * little is no more to blame than who did not.
  */
 function suspectOf(before: Look, now: Look): Suspect | null {
-  const grown = (run: string, sizeBytes: number): number => sizeBytes - (before.sizes.get(run)?.sizeBytes ?? sizeBytes)
   const runs = [...now.sizes]
-    .map(([run, { sizeBytes, complete }]) => ({ run, complete, grownBytes: grown(run, sizeBytes) }))
+    .map(([run, { sizeBytes, complete }]) => ({ run, complete, grownBytes: sizeBytes - (before.sizes.get(run)?.sizeBytes ?? sizeBytes) }))
     .sort((a, b) => b.grownBytes - a.grownBytes)
-  const most = runs.find(({ grownBytes }) => grownBytes > 0)
   const lostBytes = before.freeBytes - now.freeBytes
-  const isExplained = most !== undefined && lostBytes > 0 && most.grownBytes * 2 >= lostBytes
-  return (isExplained ? undefined : runs.find(({ complete }) => !complete)) ?? most ?? null
+  const explainedBytes = runs.reduce((sum, { grownBytes }) => sum + Math.max(0, grownBytes), 0)
+  if (explainedBytes * 2 >= lostBytes) return runs.find(({ grownBytes }) => grownBytes >= MIN_BYTES) ?? null
+  return lostBytes >= MIN_BYTES ? (runs.find(({ complete }) => !complete) ?? null) : null
 }
 
 export const freeBytesOf = async (path: string): Promise<number> => {
@@ -73,33 +75,49 @@ async function measure({ runs, sizeOf, log }: DiskWatchDeps): Promise<ReadonlyMa
   return sizes
 }
 
-/** Those of an earlier look, and of a later one who was not there yet. */
-const earliest = (before: Look | null, now: Look): Look => ({
-  freeBytes: (before ?? now).freeBytes,
-  sizes: new Map([...now.sizes, ...(before?.sizes ?? [])]),
-})
+/** How it was when the disk began to fill. Who came later counts from then; when one has gone, with what it grew, it all begins anew. */
+function sinceWhen(base: Look | null, now: Look, live: readonly string[], earlierFreeBytes: number): Look {
+  if (base === null) return { ...now, freeBytes: earlierFreeBytes }
+  const hasGone = [...base.sizes.keys()].some((run) => !live.includes(run))
+  return hasGone ? now : { ...base, sizes: new Map([...now.sizes, ...base.sizes]) }
+}
 
 /**
- * Looks once: remembers how big the trees are while the disk fills, and ends the run that fills it once it is almost full. A disk may fill between
- * two looks, and a run come between them: one whose size is not known yet is measured twice, since what counts is who grows, not who is big.
+ * Looks once: remembers how big the trees were when the disk began to fill, and ends the run that fills it once it is almost full. A disk may fill
+ * between two looks, and a run come between them: one whose size is not known yet is measured twice, since what counts is who grows, not who is big.
  */
 export function createDiskWatch(deps: DiskWatchDeps): () => Promise<void> {
-  const { pause = () => sleep(PAUSE_MS, undefined, { ref: false }) } = deps
-  let known: Look | null = null
+  const { pause = () => sleep(PAUSE_MS, undefined, { ref: false }), log } = deps
+  let base: Look | null = null
+  let lastFreeBytes: number | null = null
+  let isSaid = false
+  const look = async (): Promise<Look> => ({ freeBytes: await deps.freeBytes(), sizes: await measure(deps) })
+  const judge = (before: Look, now: Look): void => {
+    const suspect = suspectOf(before, now)
+    const facts = { freeBytes: now.freeBytes, lostBytes: before.freeBytes - now.freeBytes }
+    if (suspect !== null) {
+      log.warn({ ...suspect, ...facts }, 'disk almost full, ending the run that fills it')
+      base = now
+      deps.end(suspect.run)
+    } else if (!isSaid) log.warn(facts, 'disk almost full, and no run is known to fill it')
+    isSaid = suspect === null
+  }
   return async () => {
     const freeBytes = await deps.freeBytes()
-    const before = known
-    known = freeBytes < WATCH_BYTES ? { freeBytes, sizes: await measure(deps) } : null
-    if (known === null || freeBytes >= LOW_BYTES) return
-    const base = earliest(before, known)
-    if (base.sizes.size > (before?.sizes.size ?? 0)) {
-      await pause()
-      known = { freeBytes: await deps.freeBytes(), sizes: await measure(deps) }
+    const earlierFreeBytes = lastFreeBytes ?? freeBytes
+    lastFreeBytes = freeBytes
+    if (freeBytes >= LOW_BYTES) isSaid = false
+    if (freeBytes >= WATCH_BYTES) {
+      base = null
+      return
     }
-    const suspect = suspectOf(base, known)
-    if (suspect === null) return
-    deps.log.warn({ ...suspect, freeBytes }, 'disk almost full, ending the run that fills it')
-    deps.end(suspect.run)
+    const now: Look = { freeBytes, sizes: await measure(deps) }
+    const known = base
+    base = sinceWhen(known, now, deps.runs(), earlierFreeBytes)
+    if (freeBytes >= LOW_BYTES) return
+    const isNew = [...now.sizes.keys()].some((run) => known?.sizes.has(run) !== true)
+    if (isNew) await pause()
+    judge(base, isNew ? await look() : now)
   }
 }
 

@@ -1,4 +1,3 @@
-import { fstatSync } from 'node:fs'
 import { errnoOf, messageOf } from '../core/errors.ts'
 import { repeatEvery } from '../core/repeat.ts'
 import { openRunDirectoryOf } from '../envroot/rundir.ts'
@@ -37,7 +36,7 @@ async function sizeOfRun({ store, dataRoot }: Host, run: string): Promise<RunSiz
   const parts = [
     await sizeOfTree(dataRoot, ['envs', business, env]),
     await sizeOfTree(dataRoot, ['launches', business, run]),
-    init === null ? NOTHING : await measureDeleted({ init: init.pid, ours: runner === null ? [] : [runner.pid] }, fstatSync(dataRoot.fd, { bigint: true }).dev),
+    init === null ? NOTHING : await measureDeleted({ init: init.pid, ours: runner === null ? [] : [runner.pid] }, dataRoot.fd),
   ]
   return { sizeBytes: parts.reduce((sum, part) => sum + part.sizeBytes, 0), complete: parts.every(({ complete }) => complete) }
 }

@@ -22,7 +22,16 @@ export const STATUS_ARGS = [
 /** Files below `.git` that mean: somebody was in the middle of writing. */
 export const LOCKS = ['index.lock', 'HEAD.lock', 'config.lock', 'packed-refs.lock', 'shallow.lock'] as const
 /** … and of a merge, a rebase, a bisection. */
-export const UNDER_WAY = ['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'BISECT_LOG', 'rebase-merge', 'rebase-apply', 'sequencer'] as const
+export const UNDER_WAY = [
+  'MERGE_HEAD',
+  'MERGE_AUTOSTASH',
+  'CHERRY_PICK_HEAD',
+  'REVERT_HEAD',
+  'BISECT_LOG',
+  'rebase-merge',
+  'rebase-apply',
+  'sequencer',
+] as const
 
 /** What git reads before it says anything: as a FIFO, each would hold it for as long as it may run. */
 export const READ_FIRST = [

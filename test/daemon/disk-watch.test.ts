@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { silentLog } from '../../src/core/log.ts'
+import { createLog } from '../../src/core/log.ts'
 import { createDiskWatch, LOW_BYTES, WATCH_BYTES } from '../../src/daemon/disk-watch.ts'
 
 /** Runs in `hiding` have a part that cannot be seen. */
@@ -8,9 +8,10 @@ function watch(sizes: Record<string, number>, meanwhile: (sizes: Record<string, 
   const hiding = new Set<string>()
   const broken = new Set<string>()
   const ended: string[] = []
+  const warned: string[] = []
   let measured = 0
   const look = createDiskWatch({
-    log: silentLog,
+    log: createLog({ write: (line) => void warned.push((JSON.parse(line) as { msg: string }).msg) }),
     freeBytes: () => Promise.resolve(disk.free),
     runs: () => Object.keys(sizes),
     sizeOf: (run) => {
@@ -26,7 +27,7 @@ function watch(sizes: Record<string, number>, meanwhile: (sizes: Record<string, 
       return Promise.resolve()
     },
   })
-  return { disk, hiding, broken, ended, look, sizes, measured: () => measured }
+  return { disk, hiding, broken, ended, warned, look, sizes, measured: () => measured }
 }
 
 test('a disk with room costs no walk and ends nobody', async () => {
@@ -47,9 +48,7 @@ test('while it fills, nobody is ended; once it is almost full, the run whose tre
 })
 
 test('a disk that fills within one look: the run that still grows is ended, not an innocent larger one', async () => {
-  const world = watch({ innocent: 5e9, greedy: 1e6 }, (sizes) => (sizes.greedy = (sizes.greedy ?? 0) + 1e6))
-  await world.look()
-  world.sizes.greedy = 1.6e9
+  const world = watch({ innocent: 5e9, greedy: 1e6 }, (sizes) => (sizes.greedy = (sizes.greedy ?? 0) + 1e8))
   world.disk.free = LOW_BYTES - 1
   await world.look()
   expect([world.ended, world.measured()]).toEqual([['greedy'], 4])
@@ -59,7 +58,7 @@ test('a run that came with a large tree between two looks has not grown by all o
   const world = watch({ greedy: 1e6 })
   world.disk.free = WATCH_BYTES - 1
   await world.look()
-  Object.assign(world.sizes, { late: 5e9, greedy: 2e6 })
+  Object.assign(world.sizes, { late: 5e9, greedy: 1.6e9 })
   world.disk.free = LOW_BYTES - 1
   await world.look()
   expect(world.ended).toEqual(['greedy'])
@@ -79,8 +78,67 @@ test('who hides what it takes is ended, not an innocent that grew a little; it i
   world.hiding.add('hider')
   await world.look()
   expect(world.ended).toEqual([])
-  world.sizes.innocent = 5.01e9
+  world.sizes.innocent = 5.1e9
   world.disk.free = LOW_BYTES - 1
+  await world.look()
+  expect(world.ended).toEqual(['hider'])
+})
+
+test('an innocent that grew a little is not ended for what nobody is seen to take; it is said once', async () => {
+  const world = watch({ innocent: 5e9 })
+  world.disk.free = WATCH_BYTES - 1
+  await world.look()
+  world.sizes.innocent = 5.1e9
+  world.disk.free = LOW_BYTES - 1
+  await world.look()
+  world.disk.free = LOW_BYTES / 2
+  await world.look()
+  expect([world.ended, world.warned]).toEqual([[], ['disk almost full, and no run is known to fill it']])
+  world.sizes.innocent = 6.6e9 // the control
+  await world.look()
+  expect(world.ended).toEqual(['innocent'])
+})
+
+test('many runs that fill the disk together: the one that grew most is ended, one at a time', async () => {
+  const names = [...'abcde']
+  const world = watch(Object.fromEntries(names.map((name) => [name, 0])))
+  world.disk.free = WATCH_BYTES - 1
+  await world.look()
+  for (const [n, name] of names.entries()) world.sizes[name] = 3e8 + n
+  world.disk.free = LOW_BYTES - 1
+  await world.look()
+  await world.look()
+  expect(world.ended).toEqual(['e'])
+})
+
+test('who takes a little at each look is ended for all of it', async () => {
+  const world = watch({ slow: 0 })
+  for (world.disk.free = WATCH_BYTES - 1; world.ended.length === 0 && world.disk.free > 0; world.disk.free -= 1e7) {
+    await world.look()
+    world.sizes.slow = (world.sizes.slow ?? 0) + 1e7
+  }
+  expect([world.ended, world.disk.free > LOW_BYTES / 2]).toEqual([['slow'], true])
+})
+
+test("what a run took that has ended is nobody else's; who hid nothing new is not ended for it", async () => {
+  const world = watch({ gone: 0, innocent: 5e9, hider: 1e6 })
+  world.hiding.add('hider')
+  world.disk.free = WATCH_BYTES - 1
+  await world.look()
+  delete world.sizes.gone
+  world.disk.free = LOW_BYTES - 1
+  await world.look()
+  expect(world.ended).toEqual([])
+  world.disk.free = LOW_BYTES / 2 // the control
+  await world.look()
+  expect(world.ended).toEqual(['hider'])
+})
+
+test('a disk that somebody filled within one look, and hides it', async () => {
+  const world = watch({ innocent: 5e9, hider: 1e6 })
+  await world.look()
+  world.hiding.add('hider')
+  world.disk.free = 0
   await world.look()
   expect(world.ended).toEqual(['hider'])
 })

@@ -18,18 +18,21 @@ export interface Clone {
 }
 
 const kept = (reason: KeptReason): Look => ({ state: 'kept', reason })
-const hasAny = (dir: string, names: readonly string[]): boolean => names.some((name) => lstatSync(join(dir, name), { throwIfNoEntry: false }) !== undefined)
+export const hasAny = (dir: string, names: readonly string[]): boolean =>
+  names.some((name) => lstatSync(join(dir, name), { throwIfNoEntry: false }) !== undefined)
 /** Is it a directory itself, no link to one? */
-const isDirectory = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+export const isDirectory = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 const GONE: GitRun = { status: null, timedOut: false, stdout: '', stderr: '' }
-export const inClone = (clone: Clone, ...args: readonly string[]): Promise<GitRun> =>
-  runGit(clone.settings, args, { deadline: clone.deadline, cwd: clone.path }).catch(() => GONE)
+export const feedClone = (clone: Clone, input: string, ...args: readonly string[]): Promise<GitRun> =>
+  runGit(clone.settings, args, { deadline: clone.deadline, cwd: clone.path, input }).catch(() => GONE)
+export const inClone = (clone: Clone, ...args: readonly string[]): Promise<GitRun> => feedClone(clone, '', ...args)
 
-/** Through a link too: that leads nowhere but in the sandbox, and stat(2) does not wait for a FIFO's other end. */
-function isFifo(path: string): boolean {
+/** A FIFO or a device. Through a link too: that leads nowhere but in the sandbox, and stat(2) does not wait for a FIFO's other end. */
+export function isEndless(path: string): boolean {
   try {
-    return statSync(path).isFIFO()
+    const facts = statSync(path)
+    return facts.isFIFO() || facts.isCharacterDevice()
   } catch {
     return false
   }
@@ -37,22 +40,26 @@ function isFifo(path: string): boolean {
 
 /** Would the first files that git reads hold it? */
 function wouldHang(clone: string): boolean {
-  if ([...READ_FIRST_IN_TREE, ...READ_FIRST].some((name) => isFifo(join(clone, name)))) return true
+  if ([...READ_FIRST_IN_TREE, ...READ_FIRST].some((name) => isEndless(join(clone, name)))) return true
   try {
     const ref = /^ref: (.+)$/m.exec(readFileSync(join(clone, '.git', 'HEAD'), 'utf8'))?.[1]
-    return ref !== undefined && isFifo(join(clone, '.git', ref))
+    return ref !== undefined && isEndless(join(clone, '.git', ref))
   } catch {
     return false // what cannot be read holds nobody: git says what is wrong
   }
 }
 
+/** What git says of the tree it is started in. */
+export async function askStatus(clone: Clone, ...global: readonly string[]): Promise<Status | 'hung' | 'unreadable'> {
+  const run = await inClone(clone, ...global, ...STATUS_ARGS)
+  if (run.timedOut) return 'hung'
+  return (run.status === 0 ? parseStatus(run.stdout) : undefined) ?? 'unreadable'
+}
+
 /** What git says of a clone; a link or a file in the place of `.git` would lead out of it. */
 export async function statusOf(clone: Clone): Promise<Status | 'hung' | 'unreadable'> {
   if (!isDirectory(join(clone.path, '.git'))) return 'unreadable'
-  if (wouldHang(clone.path)) return 'hung'
-  const run = await inClone(clone, ...STATUS_ARGS)
-  if (run.timedOut) return 'hung'
-  return (run.status === 0 ? parseStatus(run.stdout) : undefined) ?? 'unreadable'
+  return wouldHang(clone.path) ? 'hung' : askStatus(clone)
 }
 
 async function relation(clone: Clone, head: string | null, tip: string): Promise<Look> {

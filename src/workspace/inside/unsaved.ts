@@ -2,9 +2,12 @@ import { lstatSync, readdirSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import type { UnsavedReason, UnsavedRequest, UnsavedResult } from '../../protocol/prepare.ts'
 import { isTemporaryClone } from '../names.ts'
+import { UNDER_WAY } from '../status.ts'
+import { type Committed, MAX_TIPS, tipsOf } from './commits.ts'
 import type { Deadline } from './deadline.ts'
-import { type Clone, statusOf } from './look.ts'
-import { OUTPUT_BYTES, runGit } from './run-git.ts'
+import { judgeLinkedTrees } from './linked-trees.ts'
+import { type Clone, hasAny, statusOf } from './look.ts'
+import { judgeNestedIn } from './nested.ts'
 
 interface Unsaved {
   readonly request: UnsavedRequest
@@ -16,32 +19,16 @@ interface Unsaved {
 const MAX_FOUND = 100
 const DECODER = new TextDecoder()
 
-/** A reply holds so many; who has more than that has work. */
-const MAX_TIPS = 5000
-const FORMAT = '--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)'
-
-/** Tips of commits, when there is nothing but those to lose. */
-interface Committed {
-  readonly tips: readonly string[]
-}
-
-/** The commits that HEAD and the refs of a clone, a stash among them, are at. */
-async function tipsOf(clone: Clone, head: string | null): Promise<UnsavedReason | Committed> {
-  const run = await runGit(clone.settings, ['for-each-ref', FORMAT], { deadline: clone.deadline, cwd: clone.path })
-  if (run.timedOut) return 'hung'
-  if (run.status !== 0) return 'unreadable'
-  const refs = run.stdout.split('\n').flatMap((line) => /commit ([0-9a-f]{40})/.exec(line)?.[1] ?? [])
-  const tips = [...new Set([...(head === null ? [] : [head]), ...refs])]
-  return tips.length > MAX_TIPS || run.stdout.length >= OUTPUT_BYTES ? 'unpushed' : { tips }
-}
-
 async function judgeClone({ request, globalConfig, deadline }: Unsaved, name: string): Promise<UnsavedReason | Committed> {
   const path = join(request.workspace, name)
   const settings = { globalConfig, safeDirectories: [path, join(path, '.git')] }
   const clone: Clone = { path, branch: '', settings, deadline: deadline.part(0.5) }
   const status = await statusOf(clone)
   if (typeof status === 'string') return status
-  return status.dirty ? 'dirty' : tipsOf(clone, status.head)
+  if (status.dirty || hasAny(join(path, '.git'), UNDER_WAY)) return 'dirty'
+  const linked = await judgeLinkedTrees(clone)
+  if (typeof linked === 'string') return linked
+  return (await judgeNestedIn(clone, linked.links)) ?? tipsOf(clone, linked.clones)
 }
 
 function isEmptyDirectory(path: Buffer): boolean {
