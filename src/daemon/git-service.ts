@@ -6,6 +6,7 @@ import { createPending } from '../core/pending.ts'
 import type { Socket } from 'node:net'
 import type { Broker } from '../bus/broker.ts'
 import type { OnApproved } from '../bus/reviews.ts'
+import { createFetchPlaces } from '../git/fetch-places.ts'
 import { ensureGlobalConfig } from '../git/incoming.ts'
 import { recoverGit } from '../git/recovery.ts'
 import { moveRef, listRefs, type RefDeps } from '../git/refs.ts'
@@ -152,7 +153,7 @@ export async function createGitService(deps: GitServiceDeps): Promise<GitService
   const freeBytes = (): Promise<number> => freeBytesOf(gitRoot)
   const inspecting = { runHelper, globalConfig, gitRoot, log, checkTimeoutMs: CHECK_TIMEOUT_MS, limits: () => config.current().system.limits }
   const ready = createReadyInspectors(inspecting)
-  const server = { ...inspecting, locks, failpoint, freeBytes, ready }
+  const server = { ...inspecting, locks, failpoint, freeBytes, ready, fetches: createFetchPlaces() }
   const serving = createPending()
   return {
     serve: (authenticate, socket) => serving.add(serveGit({ ...server, ports: { ...ports, authenticate } }, socket)),

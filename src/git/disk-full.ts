@@ -1,7 +1,7 @@
 import { AppError, errnoOf } from '../core/errors.ts'
 import type { HelperResult } from '../core/run-helper.ts'
 
-/** Kept free for what must still be written when a push has taken its share. */
+/** Kept free for what must still be written when a push or a bundle has taken its share. */
 const RESERVE_BYTES = 512 * 1024 * 1024
 
 /** EFBIG: a limit on the size of files, met where the disk itself would do. */
@@ -29,9 +29,9 @@ export function assertRoom({ exitCode, signal, stderr }: HelperResult, what: str
 
 const inMiB = (bytes: number): string => `${String(Math.floor(bytes / 1024 ** 2))} MiB`
 
-/** Throws `disk-full` unless a push of that size leaves the reserve. */
-export function assertFree(freeBytes: number, sizeBytes: number): void {
+/** Throws `disk-full` unless what takes that size leaves the reserve. */
+export function assertFree(freeBytes: number, sizeBytes: number, what: string): void {
   if (freeBytes >= RESERVE_BYTES + sizeBytes) return
   const needs = inMiB(RESERVE_BYTES + sizeBytes)
-  throw new AppError('disk-full', `${inMiB(freeBytes)} are free on the disk of the bus host, and this push needs ${needs}`, { hint: 'mosaic gc' })
+  throw new AppError('disk-full', `${inMiB(freeBytes)} are free on the disk of the bus host, and ${what} needs ${needs}`, { hint: 'mosaic gc' })
 }

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net'
+import { AppError } from '../core/errors.ts'
 import type { Log } from '../core/log.ts'
 import type { SessionPrincipal } from '../protocol/common.ts'
 import type { ByteReader } from './byte-reader.ts'
+import type { FetchPlaces } from './fetch-places.ts'
 import type { FetchDeps } from './fetch.ts'
 import type { IntakeDeps, PushLimits } from './intake.ts'
 import type { ReadyInspectors } from './ready.ts'
@@ -28,7 +30,7 @@ export interface GitPorts {
 export interface GitTimes {
   readonly firstFrameMs: number
   readonly totalMs: number
-  /** In each window a push brings at least so many bytes. */
+  /** In each window a push brings, and a peer that fetches takes, at least so many bytes. */
   readonly windowMs: number
   readonly windowBytes: number
   readonly lingerMs: number
@@ -43,6 +45,7 @@ export interface GitServerDeps extends Omit<IntakeDeps, 'limits'>, FetchDeps {
   readonly freeBytes: () => Promise<number>
   /** Without it each push starts its own. */
   readonly ready?: ReadyInspectors
+  readonly fetches: FetchPlaces
   readonly times?: GitTimes
   readonly log: Log
 }
@@ -54,6 +57,16 @@ export interface Exchange {
   /** Aborts when the connection is gone or its time is over. */
   readonly signal: AbortSignal
   readonly times: GitTimes
+}
+
+/** Watches that bytes keep passing, and drops the peer when they come to a stop. */
+export function watchRate({ socket, times }: Exchange, why: string): { readonly seen: (count: number) => void; readonly stop: () => void } {
+  let bytes = 0
+  const timer = setInterval(() => {
+    if (bytes < times.windowBytes) socket.destroy(new AppError('timeout', why))
+    bytes = 0
+  }, times.windowMs)
+  return { seen: (count) => (bytes += count), stop: () => clearInterval(timer) }
 }
 
 /** A root that cannot be read now is no reason to refuse work on the main that we have. */

@@ -5,24 +5,14 @@ import type { SessionPrincipal } from '../protocol/common.ts'
 import { toFrame } from '../protocol/frame.ts'
 import type { PushHeader, PushReply } from '../protocol/git.ts'
 import { assertFree } from './disk-full.ts'
-import { type Exchange, type GitServerDeps, syncQuietly } from './exchange.ts'
+import { type Exchange, type GitServerDeps, syncQuietly, watchRate } from './exchange.ts'
 import { type Incoming, openIncoming } from './incoming.ts'
 import { type PushRows, receivePush } from './intake.ts'
 import type { ReadyInspector } from './ready.ts'
 import { entriesOf, repositoryPath } from './repository.ts'
 
-/** Watches that a push keeps coming. */
-function watchRate({ socket, times }: Exchange): { readonly seen: (count: number) => void; readonly stop: () => void } {
-  let bytes = 0
-  const timer = setInterval(() => {
-    if (bytes < times.windowBytes) socket.destroy(new AppError('timeout', 'the push came too slowly'))
-    bytes = 0
-  }, times.windowMs)
-  return { seen: (count) => (bytes += count), stop: () => clearInterval(timer) }
-}
-
 async function receiveBytes(exchange: Exchange, path: string, sizeBytes: number): Promise<void> {
-  const rate = watchRate(exchange)
+  const rate = watchRate(exchange, 'the push came too slowly')
   const file = await open(path, 'wx', 0o600)
   try {
     await exchange.reader.copyTo(file, sizeBytes, rate.seen)
@@ -49,7 +39,7 @@ export async function servePush(deps: GitServerDeps, principal: SessionPrincipal
   if (size > pushBytes) throw new AppError('bundle-too-big', `a bundle of ${String(size)} bytes; at most ${String(pushBytes)} are allowed`)
   await ports.beginPush(principal, { project, task })
   const visible = await ports.fetchable(principal, { project, task: undefined })
-  assertFree(await deps.freeBytes(), size)
+  assertFree(await deps.freeBytes(), size, 'this push')
   const synced = syncQuietly(deps, principal.business, project, exchange.signal)
   await using incoming = await openQuarantine(deps, principal.run, project, exchange.signal)
   await receiveBytes(exchange, join(incoming.path, 'bundle'), size)

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { CODES } from '../core/codes.ts'
+import { CODES, type ErrorCode } from '../core/codes.ts'
 import { AppError, messageOf, unreachable } from '../core/errors.ts'
 import { toTimestamp } from '../core/clock.ts'
 import type { ReceivedMessage } from '../protocol/rows.ts'
@@ -42,10 +42,12 @@ async function trySend({ broker }: TurnDeps, message: ReceivedMessage, reply: Re
 async function send(deps: TurnDeps, message: ReceivedMessage, reply: Reply): Promise<void> {
   const { log, tries, retryMs, signal } = deps
   let limitBytes = BODY_BYTES
+  let said: ErrorCode | undefined
   for (let attempt = 1; ; attempt++) {
     const refusal = await trySend(deps, message, reply, limitBytes)
     if (refusal === null) return
-    if (attempt === 1) log(`${reply.class} of message ${message.id} refused: ${refusal.code} (${messageOf(refusal)})`)
+    if (refusal.code !== said) log(`${reply.class} of message ${message.id} refused: ${refusal.code} (${messageOf(refusal)})`)
+    said = refusal.code
     if (!CODES[refusal.code].retry || (reply.class === 'NOTE' && attempt >= tries)) return
     // a short answer is taken from a run, too, that has had all of its hour
     if (refusal.code === 'too-many-records') limitBytes = SHORT_RESULT_BYTES

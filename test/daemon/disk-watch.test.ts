@@ -100,7 +100,7 @@ test('an innocent that grew a little is not ended for what nobody is seen to tak
 })
 
 test('many runs that fill the disk together: the one that grew most is ended, one at a time', async () => {
-  const names = [...'abcde']
+  const names = ['a', 'b', 'c', 'd', 'e']
   const world = watch(Object.fromEntries(names.map((name) => [name, 0])))
   world.disk.free = WATCH_BYTES - 1
   await world.look()

@@ -10,6 +10,7 @@ import type { HelperResult, RunHelper } from '../../src/core/run-helper.ts'
 import { bundleFor } from '../../src/git/fetch.ts'
 import { openIncoming } from '../../src/git/incoming.ts'
 import type { IntakeDeps } from '../../src/git/intake.ts'
+import { createFetchPlaces } from '../../src/git/fetch-places.ts'
 import type { GitServerDeps } from '../../src/git/exchange.ts'
 import { serveGit } from '../../src/git/server.ts'
 import type { SessionPrincipal } from '../../src/protocol/common.ts'
@@ -91,7 +92,15 @@ async function reply(size: number, bytes: Buffer, commit: string, more: Partial<
     syncMain: () => Promise.resolve(),
   }
   const freeBytes = (): Promise<number> => Promise.resolve(2 ** 40)
-  const deps: GitServerDeps = { ...w.intake, limits: () => ({ ...w.intake.limits(), pushBytes: 100 * MIB }), ports, freeBytes, log: silentLog, ...more }
+  const deps: GitServerDeps = {
+    ...w.intake,
+    limits: () => ({ ...w.intake.limits(), pushBytes: 100 * MIB }),
+    ports,
+    freeBytes,
+    fetches: createFetchPlaces(),
+    log: silentLog,
+    ...more,
+  }
   const served: Promise<void>[] = []
   await using _listener = await listenUnix({ maxConnections: 4, onConnection: (socket) => served.push(serveGit(deps, socket)) }, w.path('git.sock'))
   const socket = connect({ path: w.path('git.sock'), allowHalfOpen: true })

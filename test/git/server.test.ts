@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AppError } from '../../src/core/errors.ts'
 import { listenUnix } from '../../src/core/listen.ts'
 import { silentLog } from '../../src/core/log.ts'
+import { createFetchPlaces } from '../../src/git/fetch-places.ts'
 import { GIT_TIMES, type GitPorts, type GitServerDeps } from '../../src/git/exchange.ts'
 import { serveGit } from '../../src/git/server.ts'
 import type { SessionPrincipal } from '../../src/protocol/common.ts'
@@ -52,6 +54,7 @@ async function listen(more: Partial<GitServerDeps> = {}): Promise<void> {
     limits: () => ({ ...w.intake.limits(), pushBytes: 1024 * 1024 }),
     ports,
     freeBytes: () => Promise.resolve(2 ** 40),
+    fetches: createFetchPlaces(),
     log: silentLog,
     ...more,
   }
@@ -208,4 +211,52 @@ test('silence, dribbling and dawdling are dropped at their deadlines, which no b
   for (const ms of [silent, byteByByte]) expect(Math.abs(ms - 200)).toBeLessThan(150)
   expect(Math.abs(slow - 300)).toBeLessThan(200)
   expect(Math.abs(endless - 900)).toBeLessThan(200)
+})
+
+describe('a bundle that nobody takes', () => {
+  const fetch = line({ cap: CAP, op: 'fetch', project: 'stack', have: [] })
+  /** Pushes more than a socket holds. */
+  async function fill(): Promise<void> {
+    const commit = w.forge.commit(w.forge.tree([{ mode: '100644', name: 'large', oid: w.forge.object('blob', randomBytes(900_000)) }]), w.base)
+    const bytes = w.forge.honest(commit, w.base)
+    expect((await ask(line(header({ commit, size: bytes.length })), bytes)).reply).toMatchObject({ ok: true })
+  }
+  /** Reads the reply, and nothing more. */
+  async function stall(): Promise<Socket> {
+    const socket = await dial()
+    socket.write(fetch)
+    await once(socket, 'readable')
+    return socket
+  }
+
+  test('is dropped after a window; one that is taken is not', async () => {
+    await listen({ times: { ...GIT_TIMES, windowMs: 300 } })
+    await fill()
+    const stalled = await stall()
+    const { reply, rest } = await ask(fetch)
+    expect([reply?.ok, rest.length]).toEqual([true, reply?.size])
+    await Promise.all(served)
+    expect(readdirSync(join(w.gitRoot, '.incoming'))).toEqual([])
+    stalled.destroy()
+  })
+
+  test('is one of two of its run', async () => {
+    await listen()
+    await fill()
+    const stalled = [await stall(), await stall()]
+    expect((await ask(fetch)).reply).toEqual({ ok: false, error: 'busy', why: '2 fetches of this run are being served' })
+    const [first] = stalled
+    first?.destroy()
+    await expect.poll(async () => (await ask(fetch)).reply?.ok).toBe(true)
+    for (const socket of stalled) socket.destroy()
+  })
+
+  test('is not made where it would eat the reserve', async () => {
+    let freeBytes = 2 ** 40
+    await listen({ freeBytes: () => Promise.resolve(freeBytes) })
+    freeBytes = 2 ** 29 - 1
+    expect((await ask(fetch)).reply).toMatchObject({ error: 'disk-full', why: expect.stringContaining('and this fetch needs 512 MiB') as string })
+    freeBytes = 2 ** 29
+    expect((await ask(fetch)).reply).toMatchObject({ ok: true })
+  })
 })

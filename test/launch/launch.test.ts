@@ -130,6 +130,6 @@ test.each([
 ])('%s refuses the launch, and the launch log has it', async (_, error, code, why) => {
   const { deps, store } = openWorld()
   await expect(launchSession({ ...deps, facts: () => Promise.reject(error) }, order)).rejects.toMatchObject({ code, message: why })
-  expect(store.launchLog.list()).toEqual([expect.objectContaining({ event: 'refused', instance: 'coder', by: 'ada', code, why, step: null })])
+  expect([...store.launchLog.list()]).toEqual([expect.objectContaining({ event: 'refused', instance: 'coder', by: 'ada', code, why, step: null })])
   expect(store.sessions.live()).toEqual([])
 })
