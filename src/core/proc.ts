@@ -1,4 +1,4 @@
-import { fstatSync, readdirSync, readFileSync } from 'node:fs'
+import { fstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A process that cannot be mistaken for a later one with the same pid: `start` is field 22 of /proc/PID/stat, in clock ticks since boot. */
@@ -60,11 +60,16 @@ export function statusOf(pid: number): Record<string, string> {
   return fields
 }
 
-/** The parent, its parent, … up to pid 1; empty when the process is gone. */
-export function ancestorsOf(pid: number): number[] {
-  const ancestors: number[] = []
-  for (let parent = statOf(pid)?.parent ?? 0; parent > 0; parent = statOf(parent)?.parent ?? 0) ancestors.push(parent)
-  return ancestors
+/** null: the process is gone. */
+export const parentOf = (pid: number): number | null => statOf(pid)?.parent ?? null
+
+/** The pid namespace, by a name that is its own while it lasts; null: the process is gone, or may not be looked into. namespaces(7) */
+export function pidNamespaceOf(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${String(pid)}/ns/pid`)
+  } catch {
+    return null
+  }
 }
 
 function isOpen(fd: number): boolean {
