@@ -1,4 +1,4 @@
-import { fstatSync, readdirSync, readFileSync } from 'node:fs'
+import { fstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errnoOf } from './errors.ts'
 
@@ -72,12 +72,16 @@ export function statusOf(pid: number): Record<string, string> {
   return fields
 }
 
-/** The parent, its parent, … up to pid 1; empty when the process is gone, and none from where one cannot be looked at. */
-export function ancestorsOf(pid: number): number[] {
-  const parentOf = (of: number): number => orNothing(() => statOf(of), null)?.parent ?? 0
-  const ancestors: number[] = []
-  for (let parent = parentOf(pid); parent > 0; parent = parentOf(parent)) ancestors.push(parent)
-  return ancestors
+/** null: the process is gone, or cannot be looked at. */
+export const parentOf = (pid: number): number | null => orNothing(() => statOf(pid), null)?.parent ?? null
+
+/** The pid namespace, by a name that is its own while it lasts; null: the process is gone, or may not be looked into. namespaces(7) */
+export function pidNamespaceOf(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${String(pid)}/ns/pid`)
+  } catch {
+    return null
+  }
 }
 
 function isOpen(fd: number): boolean {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { peerCredentials } from '../core/kernel.ts'
-import { ancestorsOf, statusOf } from '../core/proc.ts'
+import { parentOf, pidNamespaceOf, statusOf } from '../core/proc.ts'
 import type { SessionPrincipal } from '../protocol/common.ts'
 
 interface WithHandle {
@@ -19,26 +19,61 @@ interface SandboxedRuns {
   readonly initOf: (run: string) => number | null
 }
 
-/** The live run in whose sandbox the peer is; null where it is in none, or gone already. */
-export function runOfPeer({ runs, initOf }: SandboxedRuns, socket: Socket): string | null {
-  const peer = peerOf(socket)
-  if (peer === null) return null
-  const ancestors = new Set([peer.pid, ...ancestorsOf(peer.pid)])
-  return runs().find((run) => ancestors.has(initOf(run) ?? 0)) ?? null
+/** Tells in which sandbox a peer lives, at the same small cost wherever in it: agents connect as often as they like. */
+export interface Peers {
+  /** The live run in whose sandbox the peer is; null where it is in none, gone already, or hidden. */
+  readonly runOf: (socket: Socket) => string | null
+  /** false where the kernel does not say who the peer is, too. */
+  readonly isOutside: (run: string, socket: Socket) => boolean
 }
 
-interface PeerDeps extends Pick<SandboxedRuns, 'initOf'> {
+/**
+ * By the pid namespace: no sandbox can make another one, nor a process leave its own. The owner of a sandbox's user namespace may ask whatever lives
+ * in it, a runner too, unless the machine has a stricter rule; then only a child of the sandbox's pid 1, as the runner is, can be told.
+ */
+export function createPeers({ runs, initOf }: SandboxedRuns): Peers {
+  const namespaces = new Map<string, string>()
+  const forgetEnded = (live: readonly string[]): void => {
+    for (const run of namespaces.keys()) if (!live.includes(run)) namespaces.delete(run)
+  }
+  const namespaceOf = (run: string): string | null => {
+    const known = namespaces.get(run)
+    if (known !== undefined) return known
+    const init = initOf(run)
+    const found = init === null ? null : pidNamespaceOf(init)
+    if (found === null) return null
+    forgetEnded(runs())
+    namespaces.set(run, found)
+    return found
+  }
+  /** Asks once for all runs. */
+  const judge = (pid: number): ((run: string) => boolean) => {
+    const namespace = pidNamespaceOf(pid)
+    if (namespace !== null) return (run) => namespaceOf(run) === namespace
+    const parent = parentOf(pid)
+    return (run) => parent !== null && initOf(run) === parent
+  }
+  return {
+    runOf: (socket) => {
+      const peer = peerOf(socket)
+      return peer === null ? null : (runs().find(judge(peer.pid)) ?? null)
+    },
+    isOutside: (run, socket) => {
+      const peer = peerOf(socket)
+      return peer !== null && !(runs().includes(run) && judge(peer.pid)(run))
+    },
+  }
+}
+
+interface PeerDeps {
+  readonly peers: Pick<Peers, 'isOutside'>
   readonly find: (cap: string) => SessionPrincipal | null
 }
 
 /** The live run whose capability this is, if the peer lives in that run's sandbox: carried elsewhere it is worth nothing. */
-export function authenticatePeer(deps: PeerDeps, cap: string, socket: Socket): SessionPrincipal | null {
-  const principal = deps.find(cap)
-  if (principal === null) return null
-  const peer = peerOf(socket)
-  if (peer === null) return principal
-  const init = deps.initOf(principal.run)
-  return init !== null && ancestorsOf(peer.pid).includes(init) ? principal : null
+export function authenticatePeer({ peers, find }: PeerDeps, cap: string, socket: Socket): SessionPrincipal | null {
+  const principal = find(cap)
+  return principal === null || peers.isOutside(principal.run, socket) ? null : principal
 }
 
 /**

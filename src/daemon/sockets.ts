@@ -14,7 +14,7 @@ import { type ControlDeps, createAnswers } from './control/methods.ts'
 import { serveControl } from './control/serve.ts'
 import { stopRun } from './control/sessions.ts'
 import type { Host } from './host.ts'
-import { authenticatePeer, runOfPeer } from './peers.ts'
+import { authenticatePeer, createPeers } from './peers.ts'
 import { placesOf, type SocketName } from './places.ts'
 
 const FIRST_FRAME_MS = 10_000
@@ -102,8 +102,9 @@ export interface OpenSockets extends AsyncDisposable {
 export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>): Promise<OpenSockets> {
   const { deps, live, capabilities, version } = host
   const { log, paths } = deps
+  const peers = createPeers(live)
   const authenticate = (cap: string, socket: Socket): SessionPrincipal | null =>
-    authenticatePeer({ find: (text) => capabilities.find(text), initOf: (run) => live.initOf(run) }, cap, socket)
+    authenticatePeer({ peers, find: (text) => capabilities.find(text) }, cap, socket)
   const refusedUnknown = createRefusalCounter(host)
   const answers = createAnswers({ ...control, host })
   const closing = createClosing()
@@ -111,7 +112,7 @@ export async function openSockets(host: Host, control: Omit<ControlDeps, 'host'>
   const scope = createScope()
   const listen = async (name: SocketName, into: Scope, onConnection: (socket: Socket) => void): Promise<Listener> => {
     const { all, run } = placesOf(name)
-    const groups = run === null ? {} : { groups: { of: (socket: Socket) => runOfPeer(live, socket), maxConnections: run } }
+    const groups = run === null ? {} : { groups: { of: peers.runOf, maxConnections: run } }
     return into.use(await listenUnix({ onConnection, maxConnections: all, ...groups }, paths.sockets[name]))
   }
   try {

@@ -2,7 +2,7 @@ import { fstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'no
 import { type FileHandle, open } from 'node:fs/promises'
 import { setImmediate } from 'node:timers/promises'
 import { errnoOf } from '../core/errors.ts'
-import { pids } from '../core/proc.ts'
+import { pidNamespaceOf, pids } from '../core/proc.ts'
 
 /** More than any program needs, and a bound of what a look costs. */
 const MAX_DESCRIPTORS = 200_000
@@ -138,14 +138,6 @@ async function countOf(look: Look, pid: number): Promise<void> {
   await countMaps(look, tasks)
 }
 
-function namespaceOf(pid: number): string | null {
-  try {
-    return readlinkSync(`/proc/${String(pid)}/ns/pid`)
-  } catch {
-    return null
-  }
-}
-
 /** proc_pid_mountinfo(5): "id parent major:minor …", in decimal; /proc/PID/maps has the same device in hexadecimal. */
 function deviceOf(fd: number): Device {
   const { dev } = fstatSync(fd, { bigint: true })
@@ -161,10 +153,10 @@ function deviceOf(fd: number): Device {
 /** What the processes of a sandbox keep, on the device of that descriptor, in files that no directory names any more: no walk of its trees finds them. */
 export async function measureDeleted({ init, ours }: Sandboxed, fd: number): Promise<DeletedFiles> {
   const look: Look = { device: deviceOf(fd), seen: new Set(), mapped: new Set(), bytes: 0n, looks: 0, descriptors: 0, mapsBytes: 0, complete: true }
-  const namespace = namespaceOf(init)
+  const namespace = pidNamespaceOf(init)
   for (const pid of namespace === null ? [] : pids()) {
     await yieldAtTimes(look)
-    if (pid !== init && !ours.includes(pid) && namespaceOf(pid) === namespace) await countOf(look, pid)
+    if (pid !== init && !ours.includes(pid) && pidNamespaceOf(pid) === namespace) await countOf(look, pid)
   }
   const isKnown = [...look.mapped].every((inode) => look.seen.has(inode))
   return { sizeBytes: Number(look.bytes), complete: look.complete && isKnown }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { ancestorsOf, bootId, childrenOf, isAlive, openFds, startTimeOf, statusOf, waitGone } from '../../src/core/proc.ts'
+import { bootId, childrenOf, isAlive, openFds, parentOf, pidNamespaceOf, startTimeOf, statusOf, waitGone } from '../../src/core/proc.ts'
 
 const NONE = 2 ** 22 + 1
 
@@ -22,8 +22,7 @@ test('a name with blanks and parentheses does not shift the fields', async () =>
   expect(statusOf(pid).Name).toBe('a) Z 1 (b')
   expect(isAlive({ pid, start: startTimeOf(pid) ?? '' })).toBe(true)
   expect(childrenOf(process.pid)).toContain(pid)
-  expect(ancestorsOf(pid)[0]).toBe(process.pid)
-  expect(ancestorsOf(pid).at(-1)).toBe(1)
+  expect(parentOf(pid)).toBe(process.pid)
   child.stdin.end()
   await once(child, 'close')
 })
@@ -43,8 +42,8 @@ test('a zombie counts as gone', async () => {
   parent.kill('SIGKILL')
 })
 
-test('what is not there has no status, no children and no ancestors', () => {
-  expect([statusOf(NONE), childrenOf(NONE), ancestorsOf(NONE)]).toEqual([{}, [], []])
+test('what is not there has no status, no children, no parent and no namespace', () => {
+  expect([statusOf(NONE), childrenOf(NONE), parentOf(NONE), pidNamespaceOf(NONE)]).toEqual([{}, [], null, null])
 })
 
 test('open descriptors are those that are open now', () => {
