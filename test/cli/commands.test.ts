@@ -111,12 +111,12 @@ test('ask sends first and waits then; the RESULT is escaped for people and whole
   expect((await run({ ask }, ['ask', '--resume', 'm-1'])).asked).toEqual([['ask', { resume: 'm-1', waitMs: 0 }]])
 })
 
-test('ask: a RESULT that says failed is printed all the same, and exit 1', async () => {
+test('ask: a RESULT that says failed is printed, noted, and no failure of ask', async () => {
   const ask: Answer = () => ({ id: 'm-1', live: true, result: { ...RESULT, failed: true } })
   const failed = await run({ ask }, ['ask', 'coder', 'x'])
-  expect([failed.code, failed.stdout, failed.stderr]).toEqual([1, 'forty-two\\x1b[1m\n', 'coder says that it failed\n'])
+  expect([failed.code, failed.stdout, failed.stderr]).toEqual([0, 'forty-two\\x1b[1m\n', 'coder says that it failed\n'])
   const again = await run({ ask }, ['ask', '--resume', 'm-1', '--json'])
-  expect([again.code, again.json]).toMatchObject([1, { ok: true, data: { id: 'm-1', result: { failed: true } } }])
+  expect([again.code, again.json]).toMatchObject([0, { ok: true, data: { id: 'm-1', result: { failed: true } } }])
 })
 
 test('ask: nobody live is said at once; the time over is 124 with the id', async () => {

@@ -198,9 +198,8 @@ export class World implements AsyncDisposable {
 
   /** Sends a REQUEST as the founder; the body of its RESULT, also of one that says that it failed. */
   async ask(instance: string, text: string): Promise<string> {
-    const { data, error } = await this.json(['ask', instance, '-', '--timeout', '50s'], { input: text })
-    if ((error as unknown) !== undefined) throw new Error(`mosaic ask ${instance}: ${JSON.stringify(error)}`)
-    return (data as { result: { body: string } }).result.body
+    const { result } = await this.must<{ result: { body: string } }>(['ask', instance, '-', '--timeout', '50s'], { input: text })
+    return result.body
   }
 
   /** Starts a host in the foreground and waits until it says it is ready. */

@@ -40,7 +40,7 @@ function toTimeout(context: CliContext, id: string): AppError {
 
 function toResult(context: CliContext, id: string, result: MessageRow): Result {
   if (result.failed) context.out.note(`${result.from_instance} says that it failed`)
-  return { data: { id, result }, human: () => block(escapeText(result.body)), ids: [id], exit: result.failed ? 1 : 0 }
+  return { data: { id, result }, human: () => block(escapeText(result.body)), ids: [id] }
 }
 
 async function ask(context: CliContext, input: Input): Promise<Result> {
@@ -56,7 +56,7 @@ async function ask(context: CliContext, input: Input): Promise<Result> {
 export const commands: readonly CommandSpec[] = [
   {
     name: 'ask [instance] [text]',
-    summary: 'send a REQUEST and print the RESULT; exit 1 when that says that it failed',
+    summary: 'send a REQUEST and print the RESULT',
     options: [
       { flags: '--timeout <D>', summary: 'how long to wait (default: 10m); 124 then, and the id', parse: duration },
       { flags: '--resume <id>', summary: 'wait again for the RESULT of an earlier REQUEST' },
