@@ -50,7 +50,8 @@ test('a session that opens connections without a word, also through children tha
   expect(await founder.ask('other', 'SAY here')).toBe('here')
   expect(existsSync(workspace(crowd, 'crowded'))).toBe(true)
   const held = Number(await answer)
-  expect([held > 30, held < 65]).toEqual([true, true])
+  // 16 places, of which its runner has one; and the 16 of unknown peers, for children that were gone before they were looked at
+  expect([held >= 15, held <= 31]).toEqual([true, true])
   await founder.stop('other')
   await founder.stop('crowd')
 })
