@@ -347,7 +347,7 @@ test('a search for unsaved work shows a filter no repository: a FIFO leads out o
   const pipe = join(w.workspace.path, 'pipe')
   fifo(pipe)
   const lines = w.path('lines')
-  const reader = spawn('/bin/sh', ['-c', `cat <>${pipe} >${lines}`], { stdio: 'ignore' })
+  const reader = spawn('/bin/sh', ['-c', `exec cat <>${pipe} >${lines}`], { stdio: 'ignore' })
   try {
     const repositories = [w.repository, join(w.gitRoot, '.main', 'acme', 'stack.git')]
     plantFilter(`{ ls -d ${repositories.join(' ')}; echo ran; } >${pipe} 2>&1`)
