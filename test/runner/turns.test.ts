@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { ErrorCode } from '../../src/core/codes.ts'
 import { AppError } from '../../src/core/errors.ts'
 import type { ReceivedMessage } from '../../src/protocol/rows.ts'
 import type { TurnOutcome } from '../../src/runner/conversation.ts'
@@ -20,8 +19,8 @@ const message: ReceivedMessage = {
 const done: TurnOutcome = { ok: true, reason: null, text: 'hi', retryAtMs: undefined }
 const failed: TurnOutcome = { ok: false, reason: 'no', text: '', retryAtMs: undefined }
 
-/** Plays these outcomes for one message; what was said to the bus and written down. */
-async function play(outcomes: readonly TurnOutcome[], more: Partial<TurnDeps> = {}): Promise<{ said: unknown[]; events: string[] }> {
+/** Plays these outcomes for one message; what the bus took and what was written down. `refusal`: of what the bus does not take. */
+async function play(outcomes: readonly TurnOutcome[], refusal: (body: string) => AppError | null = () => null): Promise<{ said: unknown[]; events: string[] }> {
   const left = [...outcomes]
   const said: unknown[] = []
   const events: string[] = []
@@ -32,6 +31,8 @@ async function play(outcomes: readonly TurnOutcome[], more: Partial<TurnDeps> = 
       received = true
       return Promise.resolve([message])
     }
+    const refused = 'body' in params && typeof params.body === 'string' ? refusal(params.body) : null
+    if (refused !== null) return Promise.reject(refused)
     said.push({ method, ...params })
     return Promise.resolve({})
   }
@@ -45,7 +46,6 @@ async function play(outcomes: readonly TurnOutcome[], more: Partial<TurnDeps> = 
     transcript: { add: ({ event }) => events.push(event), flush: () => Promise.resolve() },
     now: () => 1000,
     setTurn: () => undefined,
-    ...more,
   }
   await expect(takeTurns(deps)).rejects.toThrow('the end of the test')
   return { said, events }
@@ -67,37 +67,19 @@ describe('takeTurns', () => {
     expect((await play([failed, failed, done])).said).toEqual([{ ...result, body: 'the turn failed: no', failed: true }, ack])
   })
 
-  /** A host that refuses to take anything but acknowledgements, so many times. */
-  const refusing = (times: number, code: ErrorCode, isRefused: (body: string) => boolean = () => true): Pick<TurnDeps, 'broker'> & { said: unknown[] } => {
-    const said: unknown[] = []
-    let received = false
-    let left = times
-    const call = (method: string, params: object): Promise<unknown> => {
-      if (method === 'message.receive') {
-        if (received) return Promise.reject(new RunEnd('stopped', 'the end of the test'))
-        received = true
-        return Promise.resolve([message])
-      }
-      const isSend = 'body' in params && typeof params.body === 'string' && isRefused(params.body)
-      if (isSend && left-- > 0) return Promise.reject(new AppError(code, 'no'))
-      said.push({ method, ...params })
-      return Promise.resolve({})
-    }
-    return { broker: { call }, said }
-  }
-
   test('what is owed is tried until the host takes it; what no try can mend is not', async () => {
-    const full = refusing(20, 'disk-full')
-    await play([done], full)
+    let left = 20
+    const full = await play([done], () => (left-- > 0 ? new AppError('disk-full', 'no') : null))
     expect(full.said).toEqual([{ ...result, body: 'hi' }, ack])
-    const gone = refusing(20, 'unknown-recipient')
-    await play([done], gone)
-    expect(gone.said).toEqual([ack])
+    let tries = 0
+    const gone = await play([done], () => (tries++, new AppError('unknown-recipient', 'no')))
+    expect([gone.said, tries]).toEqual([[ack], 1])
   })
 
   test('an answer that is too long for a run without any of its hour left is cut, not lost', async () => {
-    const spent = refusing(20, 'too-many-records', (body) => Buffer.byteLength(body) > 4096)
-    await play([{ ...done, text: `begin ${'x'.repeat(10_000)}` }], spent)
+    const spent = await play([{ ...done, text: `begin ${'x'.repeat(10_000)}` }], (body) =>
+      Buffer.byteLength(body) > 4096 ? new AppError('too-many-records', 'no') : null,
+    )
     expect(spent.said).toMatchObject([{ ...result, body: expect.stringMatching(/^begin x+\n\[cut: /) as string }, ack])
   })
 
